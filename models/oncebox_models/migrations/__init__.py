@@ -1,0 +1,1 @@
+"""The sender's migrations (Alembic). Run by `oncebox migrate`."""

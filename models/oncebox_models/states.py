@@ -1,0 +1,102 @@
+"""The states an operation can be in, and every arrow between them.
+
+`ARROWS` is the one transition table: the drawing in `docs/state_machine.md` and the tests are checked
+against it. A state is never stored while an operation is live; it is derived from the outbox entry (see
+`oncebox_outbox.statements.STATE`), so that a lapsed lease reads as `unknown` with no process to say so.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final as Constant
+
+
+class State(StrEnum):
+    """What is known of an operation. In: how a row gets there. Out: what moves it on."""
+
+    PENDING = "pending"
+    """Committed; nothing was sent. In: enqueue, or a call that never began. Out: a claim, a cancel, expiry."""
+    SENDING = "sending"
+    """A call is under way. In: a claim. Out: its answer, or the lease running out."""
+    RETRYING = "retrying"
+    """Not confirmed; every call so far was answered "not executed". Out: the next claim."""
+    UNKNOWN = "unknown"
+    """May or may not be saved: a call is without a verdict. Out: the next claim, which asks or seals."""
+    SAVED = "saved"
+    """The receipt is held. Final."""
+    REFUSED = "refused"
+    """The receiver said no and sealed it: never will be saved under this id. Final."""
+    NOT_SAVED = "not_saved"
+    """Cancelled, expired or given up, with proof: never will be. Final."""
+    NEEDS_REVIEW = "needs_review"
+    """No machine can tell. Evidence is kept; its ordering key is blocked until a person decides."""
+
+
+FINAL_STATES: Constant = frozenset({State.SAVED, State.REFUSED, State.NOT_SAVED, State.NEEDS_REVIEW})
+DEFINITE_STATES: Constant = frozenset({State.SAVED, State.REFUSED, State.NOT_SAVED})
+LIVE_STATES: Constant = frozenset(State) - FINAL_STATES
+
+
+class Wanted(StrEnum):
+    """What is to become of a live operation."""
+
+    DELIVER = "deliver"
+    """Send until a receipt is held."""
+    ABANDON = "abandon"
+    """Only seal from now on; ends as `not_saved`, or `saved` if the receiver had it after all."""
+    REFUSE = "refuse"
+    """The receiver refused; only seal from now on; ends as `refused`, or `saved` likewise."""
+
+
+class CallKind(StrEnum):
+    """What one request to a receiver asks for."""
+
+    SEND = "send"
+    STATUS = "status"
+    SEAL = "seal"
+    VERIFY = "verify"
+
+
+class Reason(StrEnum):
+    """Why an operation ended, where the receiver's own problem code does not say it."""
+
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    BUDGET_SPENT = "budget_spent"
+    ARGUMENT_CONFLICT = "argument_conflict"
+    POISON = "poison"
+    ACCESS_LOST = "access_lost"
+    RECEIVER_CANNOT_TELL = "receiver_cannot_tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """One allowed move: from `source` (None: not yet there) by `event` to `target`."""
+
+    source: State | None
+    event: str
+    target: State
+
+
+ARROWS: Constant = (
+    Arrow(None, "enqueue", State.PENDING),
+    Arrow(State.PENDING, "claim", State.SENDING),
+    Arrow(State.PENDING, "cancel or deadline, nothing ever sent", State.NOT_SAVED),
+    Arrow(State.SENDING, "receipt", State.SAVED),
+    Arrow(State.SENDING, "sealed, after a refusal", State.REFUSED),
+    Arrow(State.SENDING, "key held for other arguments", State.REFUSED),
+    Arrow(State.SENDING, "sealed, as we asked", State.NOT_SAVED),
+    Arrow(State.SENDING, "call never began, nothing ever sent", State.PENDING),
+    Arrow(State.SENDING, "answered: not executed", State.RETRYING),
+    Arrow(State.SENDING, "no verdict, or the lease ran out", State.UNKNOWN),
+    Arrow(State.SENDING, "access lost", State.NEEDS_REVIEW),
+    Arrow(State.RETRYING, "claim", State.SENDING),
+    Arrow(State.UNKNOWN, "claim", State.SENDING),
+    Arrow(State.UNKNOWN, "receipt of an earlier call", State.SAVED),
+    Arrow(State.UNKNOWN, "claimed again and again without an outcome", State.NEEDS_REVIEW),
+    Arrow(State.RETRYING, "receipt of an earlier call", State.SAVED),
+    Arrow(State.NEEDS_REVIEW, "receipt, or access is back", State.SAVED),
+    Arrow(State.NEEDS_REVIEW, "access is back, sealed after a refusal", State.REFUSED),
+    Arrow(State.NEEDS_REVIEW, "access is back, sealed as we asked", State.NOT_SAVED),
+    Arrow(State.NEEDS_REVIEW, "access is back, answered: not executed", State.RETRYING),
+    Arrow(State.NEEDS_REVIEW, "access is back, no verdict", State.UNKNOWN),
+)

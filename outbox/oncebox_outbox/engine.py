@@ -1,0 +1,50 @@
+"""The database engine of relays and workers: one statement is one transaction, durable before the next step."""
+
+from typing import Final
+
+from sqlalchemy import URL, Engine, create_engine, make_url, text
+
+_STATEMENT_TIMEOUT_MS: Final = 10_000
+
+
+def worker_engine(url: str | URL, *, pool_size: int, application: str) -> Engine:
+    """An engine that commits each statement by itself, with `synchronous_commit = on` whatever the default is.
+
+    The claim's commit puts the enqueue before it on disk, too, even if the agent's own setting was `off`.
+    """
+    return create_engine(
+        make_url(url).set(drivername="postgresql+psycopg"),
+        isolation_level="AUTOCOMMIT",
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={
+            "application_name": application,
+            "connect_timeout": 5,
+            "options": f"-c synchronous_commit=on -c statement_timeout={_STATEMENT_TIMEOUT_MS} -c jit=off",
+        },
+    )
+
+
+def durability_faults(engine: Engine) -> list[str]:
+    """Settings of this server under which the guarantees do not hold, each with what to type."""
+    with engine.connect() as connection:
+        row = connection.execute(
+            text(
+                "select current_setting('fsync') as fsync, current_setting('full_page_writes') as full_page_writes,"
+                " current_setting('synchronous_commit') as synchronous_commit,"
+                " current_setting('transaction_read_only') as read_only"
+            )
+        ).one()
+    faults = [
+        f"{name} is {value} on the database server; set it to on: ALTER SYSTEM SET {name} = on; then restart it"
+        for name, value in (("fsync", row.fsync), ("full_page_writes", row.full_page_writes))
+        if value != "on"
+    ]
+    if row.synchronous_commit not in ("on", "remote_apply"):
+        faults.append(
+            f"synchronous_commit is {row.synchronous_commit} in spite of our setting; allow it for this role"
+        )
+    if row.read_only == "on":
+        faults.append("the database is read-only (a standby?); point ONCEBOX_DATABASE_URL at the primary")
+    return faults

@@ -1,0 +1,41 @@
+"""How statements are named, and the conditions that several of them share."""
+
+from typing import Final
+
+from sqlalchemy import TextClause, text
+
+NAMES: Final[list[str]] = []
+"""The names of all statements."""
+
+
+def named(name: str, sql: str) -> TextClause:
+    """A statement whose name travels in a leading comment: logs and `pg_stat_statements` show which one ran."""
+    NAMES.append(name)
+    return text(f"/* oncebox:{name} */ {sql}")
+
+
+LIVE_STATE: Final = """
+    case when e.review is not null then 'needs_review'
+         when e.lease_until > clock_timestamp() then 'sending'
+         when e.unanswered > 0 then 'unknown'
+         when e.attempts > 0 then 'retrying'
+         else 'pending' end"""
+"""The state of a live operation, from its entry `e` alone: a lapsed lease reads as unknown, by the clock,
+and not by the transaction's start, which may lie long back in a caller's transaction."""
+
+STATE: Final = f"coalesce(o.final, case when e.id is null then 'unknown' else {LIVE_STATE} end)"
+"""The state of operation `o` with its entry `e`, if any. Without either (impossible by constraint): unknown."""
+
+NO_LIVE_LEASE: Final = "(e.lease_until is null or e.lease_until <= now())"
+
+NEXT_CALL: Final = "case when e.wanted <> 'deliver' or e.deadline <= now() then 'seal' else e.next_call end"
+"""The kind of the next call. Past the deadline nothing is sent any more: the key is only sealed."""
+
+# Looks at committed entries whatever their lock: choosing among unlocked ones lets the second overtake.
+HEAD_OF_KEY: Final = """
+    (e.ordering_key is null or not exists (
+        select from oncebox.outbox_entry h
+        where h.destination = e.destination and h.ordering_key = e.ordering_key and h.ordering_seq < e.ordering_seq
+      ) and not exists (
+        select from oncebox.operation r
+        where r.final = 'needs_review' and r.destination = e.destination and r.ordering_key = e.ordering_key))"""
