@@ -52,11 +52,11 @@ class Receipt:
     def parse(cls, text: str) -> Self:
         """Read back what `text` wrote. Raises ValueError for anything else."""
         value: object = json.loads(text)
-        match value:
-            case {"operation_id": str(operation_id), "args_hash": str(args_hash), "note": dict() as note}:
-                return cls(operation_id, args_hash, cast("Mapping[str, object]", note))  # a JSON object
-            case _:
-                raise ValueError(f"not a receipt: {text[:200]!r}")
+        fields = cast("Mapping[str, object]", value if isinstance(value, dict) else {})  # a JSON object
+        operation_id, args_hash, note = (fields.get(name) for name in ("operation_id", "args_hash", "note"))
+        if isinstance(operation_id, str) and isinstance(args_hash, str) and isinstance(note, dict):
+            return cls(operation_id, args_hash, cast("Mapping[str, object]", note))
+        raise ValueError(f"not a receipt: {text[:200]!r}")
 
 
 @dataclass(frozen=True, slots=True)

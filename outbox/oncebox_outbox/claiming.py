@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 from uuid_utils.compat import uuid7
 
+from oncebox_models.arguments import Kind
 from oncebox_models.calls import Outgoing
 from oncebox_models.states import CallKind, Wanted
 from oncebox_outbox import statements
@@ -92,6 +93,7 @@ def claim(engine: Engine, policy: Policy, destination: str, ids: Sequence[UUID],
             {
                 "ids": list(ids),
                 "destination": destination,
+                "kinds": [str(kind) for kind in Kind],
                 "poison_claims": policy.poison_claims,
                 "lease_s": policy.lease_s,
                 "worker": worker,

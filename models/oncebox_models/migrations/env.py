@@ -25,7 +25,7 @@ def _print() -> None:
     context.configure(
         dialect_name="postgresql", target_metadata=metadata, version_table_schema=SCHEMA, literal_binds=True
     )
-    print(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA};")
+    context.execute(f"create schema if not exists {SCHEMA}")
     context.run_migrations()
 
 

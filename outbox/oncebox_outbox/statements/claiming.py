@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from oncebox_outbox.statements.naming import HEAD_OF_KEY, NEXT_CALL, NO_LIVE_LEASE, named
+from oncebox_outbox.statements.naming import HEAD_OF_KEY, NEXT_CALL, NO_LIVE_LEASE, RECEIVER_SEEN, named
 
 # Takes due entries, oldest first, from a low mark: below it everything was dispatched already.
 DISPATCH: Final = named(
@@ -12,7 +12,7 @@ DISPATCH: Final = named(
       select e.id from oncebox.outbox_entry e
       where e.ready_at <= now() and e.ready_at >= cast(:low_mark as timestamptz)
         and (e.dispatched_at is null or e.dispatched_at <= now() - make_interval(secs => :redispatch_s))
-        and {NO_LIVE_LEASE} and {HEAD_OF_KEY}
+        and {NO_LIVE_LEASE} and {HEAD_OF_KEY} and {RECEIVER_SEEN}
       order by e.ready_at limit :limit
       for update skip locked
     )
@@ -34,18 +34,19 @@ UNDISPATCH: Final = named(
 
 # A claim of a send counts an attempt and an unanswered call before anything is sent, and sets the next call to
 # "status": if this worker dies anywhere after the commit, the row already tells the truth and the next step.
+# A kind that this version does not know waits for a worker that does (F18, F19).
 CLAIM: Final = named(
     "claim",
     f"""
     with candidate as (
       select e.id, e.call_id as lapsed_call, {NEXT_CALL} as kind
-      from oncebox.outbox_entry e
-      where e.id = any(cast(:ids as uuid[])) and e.destination = :destination
+      from oncebox.outbox_entry e join oncebox.operation o on o.id = e.id
+      where e.id = any(cast(:ids as uuid[])) and e.destination = :destination and o.kind = any(cast(:kinds as text[]))
         and e.ready_at <= now() and {NO_LIVE_LEASE}
         and not (e.attempts = 0 and (e.deadline <= now() or e.wanted <> 'deliver'))
         and e.claims < :poison_claims and (e.claims < 2 or cardinality(cast(:ids as uuid[])) = 1)
-        and {HEAD_OF_KEY}
-      order by e.id for update skip locked
+        and {HEAD_OF_KEY} and {RECEIVER_SEEN}
+      order by e.id for update of e skip locked
     ), claimed as (
       update oncebox.outbox_entry e set
         call_id = case c.kind when 'send' then cast(:send_call as uuid)

@@ -39,3 +39,7 @@ HEAD_OF_KEY: Final = """
       ) and not exists (
         select from oncebox.operation r
         where r.final = 'needs_review' and r.destination = e.destination and r.ordering_key = e.ordering_key))"""
+
+# A receiver that was never seen: what it admits and for how long it remembers is not known, so nothing is sent.
+RECEIVER_SEEN: Final = """
+    e.destination in (select d.name from oncebox.destination d where d.capabilities is not null)"""

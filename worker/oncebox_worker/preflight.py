@@ -1,0 +1,48 @@
+"""What happens before a relay or worker runs: all checks, and a refusal that says what to change."""
+
+import sys
+
+from sqlalchemy.exc import OperationalError
+
+from oncebox_outbox import registry
+from oncebox_outbox.engine import worker_engine
+from oncebox_worker import receiver_watch
+from oncebox_worker.events import Event
+from oncebox_worker.logs import Log
+from oncebox_worker.safe_settings import UnsafeSettings, check_database, check_times
+from oncebox_worker.settings import RoleSettings, WorkerSettings
+
+log = Log(__name__)
+
+
+def check_worker(settings: WorkerSettings) -> None:
+    """All checks of a worker. Ends the process with the faults listed when one fails."""
+    try:
+        check_times(settings)
+        check_database(settings)
+        engine = worker_engine(settings.database_url, pool_size=1, application="oncebox start")
+        try:
+            registry.register(engine, settings.destination, settings.notes_url, "A")
+            receiver_watch.look(settings, engine)
+        finally:
+            engine.dispose()
+    except (UnsafeSettings, registry.OtherReceiver, OperationalError) as error:
+        refuse(error)
+
+
+def check_relay(settings: RoleSettings) -> None:
+    """All checks of a relay. Ends the process with the faults listed when one fails."""
+    try:
+        check_database(settings)
+    except (UnsafeSettings, OperationalError) as error:
+        refuse(error)
+
+
+def refuse(error: Exception) -> None:
+    """Say why this process does not start, one line a fault, and end it: 9 for a database out of reach, else 1."""
+    unreachable = isinstance(error, OperationalError)
+    faults = error.faults if isinstance(error, UnsafeSettings) else [str(error).splitlines()[0]]
+    log.error(Event.START_REFUSED, faults=faults)
+    for fault in faults:
+        print(f"oncebox does not start: {fault}", file=sys.stderr)
+    raise SystemExit(9 if unreachable else 1)
