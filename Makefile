@@ -1,0 +1,43 @@
+# Needs Python 3.11 or newer, make and a C compiler; everything else is installed into .venv.
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+# How many tests run at once, and which: make test TESTS=tests/unit ARGS="-k lease"
+TEST_PROCESSES ?= 2
+TESTS ?=
+ARGS ?=
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+SOURCES := models outbox destinations worker notes operate
+export UV_PROJECT_ENVIRONMENT := .venv
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check format
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## Make .venv with all that development needs
+
+test: $(INSTALLED) ## Run the tests (TESTS=path, ARGS="-k name", TEST_PROCESSES=2)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS) $(TESTS)
+
+check: $(INSTALLED) ## Lint, format, types, import directions, dependencies, wheel, a stranger's program
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry $(SOURCES)
+	$(BIN)/python scripts/check_wheel.py
+	$(BIN)/python scripts/check_stranger.py
+
+format: $(INSTALLED) ## Format the code and fix what ruff can fix
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+$(INSTALLED): uv.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	"oncebox needs Python 3.11 or newer, and $(PYTHON) is %d.%d: make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
+	@test -x $(BIN)/uv || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION); }
+	$(BIN)/uv sync --frozen --all-extras --all-groups
+	@touch $@

@@ -1,0 +1,33 @@
+"""TCP ports on loopback."""
+
+import socket
+
+from oncebox_operate.embedded.errors import EmbeddedError
+
+LOOPBACK = "127.0.0.1"
+
+
+def choose_port(wanted: int | None, preferred: int | None) -> int:
+    """The wanted port, or an error when it is taken; else the preferred one if free; else any free one.
+
+    Another process may take it before the server listens: whoever did not ask for a port tries again.
+    """
+    if wanted is not None:
+        if not _is_free(wanted):
+            raise EmbeddedError(
+                f"port {wanted} on {LOOPBACK} is taken: end what listens there, give another port, "
+                "or give none to have a free one chosen"
+            )
+        return wanted
+    if preferred is not None and _is_free(preferred):
+        return preferred
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _is_free(port: int) -> bool:
+    try:
+        with socket.create_server((LOOPBACK, port)):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""What the tests stand on: real processes, a network that fails on request, waiting with a limit."""
