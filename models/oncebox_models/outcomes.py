@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self, cast
+from typing import Final, Self, cast
 
 
 class Outcome(StrEnum):
@@ -32,6 +32,10 @@ class Outcome(StrEnum):
     """Another execution of this key is alive right now."""
     UNKNOWN = "unknown"
     """Anything else after the first byte was written."""
+
+
+SEND_ALONE: Final = ("batch_too_large", "batch_refused")
+"""Reasons of NOT_EXECUTED that speak of a request as a whole: one operation's fault, so each is sent alone next."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from uuid_utils.compat import uuid7
 
 from oncebox_models.arguments import Kind
 from oncebox_models.calls import Outgoing
+from oncebox_models.outcomes import SEND_ALONE
 from oncebox_models.states import CallKind, Wanted
 from oncebox_outbox import statements
 from oncebox_outbox.edge import database_errors
@@ -21,7 +22,7 @@ from oncebox_outbox.rules import Claimed
 class Due:
     """One entry that the relay stamped and must now publish (or take the stamp back).
 
-    alone: it may be poison, so no other entry shares its message.
+    alone: it may be poison, or its last request was refused as a whole, so no other entry shares its message.
     """
 
     id: UUID
@@ -41,10 +42,15 @@ def dispatch(engine: Engine, policy: Policy, *, low_mark: datetime | None, limit
     with engine.connect() as connection, database_errors():
         rows = connection.execute(
             statements.DISPATCH,
-            {"low_mark": low_mark or "-infinity", "redispatch_s": policy.redispatch_s, "limit": limit},
+            {
+                "low_mark": low_mark or "-infinity",
+                "redispatch_s": policy.redispatch_s,
+                "limit": limit,
+                "send_alone": list(SEND_ALONE),
+            },
         ).all()
     due = [
-        Due(row.id, row.destination, CallKind(row.kind), row.claims >= 2, row.ready_at, row.dispatched_at)
+        Due(row.id, row.destination, CallKind(row.kind), row.alone, row.ready_at, row.dispatched_at)
         for row in rows
     ]
     return sorted(due, key=lambda entry: entry.ready_at)

@@ -3,7 +3,10 @@
 from typing import Final
 
 from sqlalchemy import URL, Engine, create_engine, make_url, text
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 
+UNAVAILABLE: Final = (OperationalError, InterfaceError, InternalError)
+"""What a statement raises while the database is away, restarting, full or read-only: wait and try again."""
 _STATEMENT_TIMEOUT_MS: Final = 10_000
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -12,12 +13,15 @@ from oncebox_models.arguments import Fault, Kind, check_arguments
 from oncebox_models.canonical import args_hash, canonical_arguments
 from oncebox_models.names import wrong_label, wrong_operation_id, wrong_party
 from oncebox_models.outcomes import Receipt
-from oncebox_models.states import State
+from oncebox_models.states import State, Wanted
 from oncebox_outbox import statements, wording
 from oncebox_outbox.edge import database_errors
 from oncebox_outbox.errors import ArgumentConflict, InvalidOperation, UnknownDestination
 from oncebox_outbox.intents import Intent, derived_operation_id
 from oncebox_outbox.policy import DEFAULT_ADMISSION_WINDOW_S, DEFAULT_DEADLINE_S
+
+FAR_AHEAD_S: Final = 1e10
+"""Beyond the window of every receiver, in seconds. Much longer does not fit the database's interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Write:
     """One write wanted once: an item of `enqueue_many`.
 
     operation_id: the caller's name for it; None derives one from (run, step, kind).
-    deadline: an aware datetime, or how long from now; None means 72 hours.
+    deadline: an aware datetime, or how long from now; None means 72 hours, or all that the receiver admits if that is less.
     ordering_key: writes with the same key are delivered one after another, in commit order.
     supersedes: the UUID of an operation that this one replaces.
     """
@@ -54,13 +58,17 @@ class Enqueued:
     receipt: Receipt | None
     reason: str | None = None
     problem: Mapping[str, object] | None = None
+    wanted: Wanted | None = None
+    """What is to become of an existing operation that is still live."""
 
     @property
     def say(self) -> str:
         """One sentence: what is held, and for a refused or unsaved one what to do."""
         if self.created:
             return f"Enqueued: {self.operation_id} will be delivered once this transaction is committed."
-        told = wording.say(self.state, self.operation_id, self.reason, self.receipt, self.problem, None)
+        told = wording.say(
+            self.state, self.operation_id, self.reason, self.receipt, self.problem, self.wanted
+        )
         return f"Exists already; nothing more is sent. {told}"
 
 
@@ -103,7 +111,9 @@ def enqueue_all(
         left = [item for item in items if item.id not in created]
         found = _existing(connection, party, left)
         refused = (
-            _admission(connection, party) if len(left) > len(found) or len(items) < len(frozen) else None
+            _admission(connection, party, writes)
+            if len(left) > len(found) or len(items) < len(frozen)
+            else None
         )
     return [_outcome(item, created, found, refused) for item in frozen]
 
@@ -117,6 +127,7 @@ def _freeze(party_faults: list[Fault], write: Write) -> "_Item | tuple[Write, li
     if write.ordering_key is not None and (wrong := wrong_label(write.ordering_key)):
         faults.append(Fault("ordering_key", wrong))
     faults += _deadline_faults(write.deadline)
+    faults += _supersedes_faults(write.supersedes)
     if faults:
         return write, faults
     canonical = canonical_arguments(arguments)
@@ -153,6 +164,14 @@ def _deadline_faults(deadline: object) -> list[Fault]:
             return [Fault("deadline", f"must be a datetime or timedelta, got {type(deadline).__name__}")]
 
 
+def _supersedes_faults(supersedes: object) -> list[Fault]:
+    match supersedes:
+        case None | UUID():
+            return []
+        case _:
+            return [Fault("supersedes", f"must be a UUID, got {type(supersedes).__name__}")]
+
+
 def _insert(connection: Connection, party: Party, items: Sequence[_Item]) -> set[UUID]:
     keys = [_scoped(party, item.write.ordering_key) for item in items]
     if any(keys):
@@ -166,6 +185,7 @@ def _insert(connection: Connection, party: Party, items: Sequence[_Item]) -> set
             "principal": party.principal,
             "destination": party.destination,
             "window_s": DEFAULT_ADMISSION_WINDOW_S,
+            "default_s": DEFAULT_DEADLINE_S,
             "positions": list(range(len(items))),
             "ids": [item.id for item in items],
             "operation_ids": [item.operation_id for item in items],
@@ -181,7 +201,7 @@ def _insert(connection: Connection, party: Party, items: Sequence[_Item]) -> set
             "ordering_keys": keys,
             "deadlines": [deadline if isinstance(deadline, datetime) else None for deadline in deadlines],
             "deadlines_s": [
-                deadline.total_seconds() if isinstance(deadline, timedelta) else DEFAULT_DEADLINE_S
+                min(deadline.total_seconds(), FAR_AHEAD_S) if isinstance(deadline, timedelta) else None
                 for deadline in deadlines
             ],
             "supersedes": [item.write.supersedes for item in items],
@@ -202,6 +222,7 @@ class _Existing:
     receipt: Receipt | None
     reason: str | None
     problem: Mapping[str, object] | None
+    wanted: Wanted | None
 
 
 def _existing(connection: Connection, party: Party, left: Sequence[_Item]) -> dict[str, _Existing]:
@@ -224,6 +245,7 @@ def _existing(connection: Connection, party: Party, left: Sequence[_Item]) -> di
             Receipt.parse(row.receipt) if row.receipt else None,
             row.reason,
             row.problem,
+            Wanted(row.wanted) if row.wanted is not None else None,
         )
         for row in rows
     }
@@ -236,15 +258,25 @@ class _Admission:
     now: datetime
     window_s: float | None
     destinations: list[str]
+    superseded: frozenset[UUID]
 
 
-def _admission(connection: Connection, party: Party) -> _Admission:
+def _admission(connection: Connection, party: Party, writes: Sequence[Write]) -> _Admission:
     # A name that cannot be one (it may hold a NUL) is not looked up; its own fault is told already.
-    name = "" if wrong_party(party.destination) else party.destination
+    tenant, principal, name = (
+        "" if wrong_party(value) else value for value in (party.tenant, party.principal, party.destination)
+    )
     row = connection.execute(
-        statements.ADMISSION, {"destination": name, "window_s": DEFAULT_ADMISSION_WINDOW_S}
+        statements.ADMISSION,
+        {
+            "tenant": tenant,
+            "principal": principal,
+            "destination": name,
+            "window_s": DEFAULT_ADMISSION_WINDOW_S,
+            "supersedes": [write.supersedes for write in writes if not _supersedes_faults(write.supersedes)],
+        },
     ).one()
-    return _Admission(row.now, row.window_s, list(row.destinations))
+    return _Admission(row.now, row.window_s, list(row.destinations), frozenset(row.superseded))
 
 
 def _outcome(
@@ -263,19 +295,33 @@ def _outcome(
         return _invalid(item.write, [], admission)
     if held.args_hash != item.args_hash:
         return ArgumentConflict(item.operation_id, held.state)
-    return Enqueued(held.id, item.operation_id, False, held.state, held.receipt, held.reason, held.problem)
+    return Enqueued(
+        held.id, item.operation_id, False, held.state, held.receipt, held.reason, held.problem, held.wanted
+    )
 
 
 def _invalid(write: Write, faults: list[Fault], admission: _Admission | None) -> InvalidOperation:
     if admission is None:
         raise RuntimeError("a write was neither inserted, found nor refused; please report this")
+    faults = [*faults, *_missing_faults(write, admission)]
     if admission.window_s is None:
         known = ", ".join(admission.destinations) or "none"
         missing = Fault("destination", f"is not registered; registered destinations: {known}")
         return UnknownDestination(
             [*faults, missing, *_window_faults(write, admission.now, DEFAULT_ADMISSION_WINDOW_S)]
         )
-    return InvalidOperation([*faults, *_window_faults(write, admission.now, admission.window_s)])
+    faults += _window_faults(write, admission.now, admission.window_s)
+    edge = Fault("deadline", "is at the very edge of what the receiver admits; give a little less")
+    return InvalidOperation(faults or [edge])
+
+
+def _missing_faults(write: Write, admission: _Admission) -> list[Fault]:
+    match write.supersedes:
+        case UUID() if write.supersedes not in admission.superseded:
+            message = f"no operation {write.supersedes} of this tenant and principal exists"
+            return [Fault("supersedes", message)]
+        case _:
+            return []
 
 
 def _window_faults(write: Write, now: datetime, window_s: float) -> list[Fault]:

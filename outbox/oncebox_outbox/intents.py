@@ -13,9 +13,11 @@ from oncebox_models.names import wrong_label, wrong_text
 PURPOSE_LENGTH: Final = 2_000
 """Longest purpose, in characters."""
 CONTEXT_BYTES: Final = 64 * 1024
-"""Largest context, in bytes of JSON."""
+"""Largest context, and largest trace context, in bytes of JSON."""
 CONTEXT_DEPTH: Final = 8
 """Deepest nesting of a context."""
+NUMBER_BITS: Final = 1_024
+"""Largest whole number in a context: what a double can reach, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,8 @@ class Intent:
             if (wrong := wrong_label(value))
         ]
         faults += _purpose_faults(self.purpose)
-        faults += _json_faults("intent.context", dict(self.context), CONTEXT_DEPTH)
-        faults += _json_faults("intent.trace_context", dict(self.trace_context), 1)
-        if not faults and (size := len(_json(self.context).encode())) > CONTEXT_BYTES:
-            faults.append(
-                Fault("intent.context", f"is {size:,} bytes of JSON; at most {CONTEXT_BYTES:,} are allowed")
-            )
+        faults += _object_faults("intent.context", self.context, CONTEXT_DEPTH)
+        faults += _object_faults("intent.trace_context", self.trace_context, 1)
         return faults
 
     def id(self, tenant: str, principal: str) -> UUID:
@@ -92,11 +90,22 @@ def _purpose_faults(purpose: object) -> list[Fault]:
     return [Fault("intent.purpose", wrong)] if wrong else []
 
 
+def _object_faults(path: str, value: Mapping[str, object], depth: int) -> list[Fault]:
+    """What is wrong with a context; its size can be told only of one that is JSON."""
+    faults = _json_faults(path, dict(value), depth)
+    if not faults and (size := len(_json(value).encode())) > CONTEXT_BYTES:
+        faults.append(Fault(path, f"is {size:,} bytes of JSON; at most {CONTEXT_BYTES:,} are allowed"))
+    return faults
+
+
 def _json_faults(path: str, value: object, depth: int) -> list[Fault]:
     """Everything in a JSON value that PostgreSQL or JSON itself cannot hold."""
     match value:
-        case None | bool() | int():
+        case None | bool():
             return []
+        case int():
+            fits = value.bit_length() <= NUMBER_BITS
+            return [] if fits else [Fault(path, f"is a number of more than {NUMBER_BITS:,} bits")]
         case float():
             finite = value == value and value not in (float("inf"), float("-inf"))
             return [] if finite else [Fault(path, f"{value} is not a JSON number")]
@@ -104,7 +113,12 @@ def _json_faults(path: str, value: object, depth: int) -> list[Fault]:
             wrong = wrong_text(value)
             return [Fault(path, wrong)] if wrong else []
         case list() | tuple() | dict() if depth == 0:
-            return [Fault(path, "is nested too deeply")]
+            return [
+                Fault(
+                    path,
+                    f"is nested too deeply; a context has at most {CONTEXT_DEPTH} levels, a trace context one",
+                )
+            ]
         case list() | tuple():
             items: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType] (any JSON value)
             return [

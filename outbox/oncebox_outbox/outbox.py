@@ -95,10 +95,12 @@ class Outbox:
 
     def status(self, session: Transaction, operation_id: str) -> OperationStatus:
         """What is known of an operation. Raises OperationNotFound."""
+        # A name may look like the UUID of another operation: only the name counts here.
         found = status.find(session, operation_id, **self._scope)
-        if not found:
+        named = [operation for operation in found if operation.operation_id == operation_id]
+        if not named:
             raise OperationNotFound(operation_id)
-        return found[0]
+        return named[0]
 
     def cancel(self, session: Transaction, operation_id: str) -> OperationStatus:
         """Ask that an operation never happens. At once if nothing was sent; else it is sealed, and may prove saved.

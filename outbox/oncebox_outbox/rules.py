@@ -4,7 +4,7 @@ Only four proofs settle an operation: a receipt, a seal, a key held for other ar
 `statements.SETTLE_UNSENT`) that nothing can ever have been sent. Every other answer chooses the next call.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from oncebox_models.outcomes import Answer, Outcome
@@ -53,6 +53,18 @@ class Again:
     violation: str | None = None
 
 
+def checked(answer: Answer, operation_id: str, args_hash: str) -> Answer:
+    """The answer, with a receipt only if it is a receipt for this operation; else what that receipt amounts to."""
+    receipt = answer.receipt
+    if answer.outcome is not Outcome.RECEIPT:
+        return answer if receipt is None else replace(answer, receipt=None)
+    if receipt is None or receipt.operation_id != operation_id:
+        return replace(answer, outcome=Outcome.UNKNOWN, reason="foreign_receipt", receipt=None)
+    if receipt.args_hash != args_hash:
+        return replace(answer, outcome=Outcome.CONFLICT, reason=Reason.ARGUMENT_CONFLICT, receipt=None)
+    return answer
+
+
 def next_step(
     entry: Claimed, kind: CallKind, answer: Answer, policy: Policy, random: Random
 ) -> Settle | Again:
@@ -74,11 +86,14 @@ def next_step(
             delay_s = policy.schedule.delay_s(entry.retries, random, not_before_s=answer.retry_after_s or 0.0)
             return _again(entry, kind, delay_s, verdict=True)
         case Outcome.NOT_SENT:
-            delay_s = policy.schedule.delay_s(entry.retries, random)
+            delay_s = policy.schedule.delay_s(entry.retries, random, not_before_s=answer.retry_after_s or 0.0)
             return _again(entry, kind, delay_s, verdict=True, returned=True)
         case Outcome.NOT_FOUND:
-            # Proves nothing, but a resend under the same key is safe at once: the receiver decides duplicates.
-            return _within_budget(entry, CallKind.SEND, 0.0, policy)
+            # Proves nothing, but after a status query a resend under the same key is safe at once: the receiver
+            # decides duplicates. As an answer to anything else it must not make us hurry.
+            asked = kind is CallKind.STATUS
+            delay_s = 0.0 if asked else policy.schedule.delay_s(entry.retries, random)
+            return _within_budget(entry, CallKind.SEND, delay_s, policy)
         case Outcome.IN_PROGRESS | Outcome.UNKNOWN:
             delay_s = policy.schedule.delay_s(entry.retries, random, not_before_s=answer.retry_after_s or 0.0)
             step = _within_budget(entry, CallKind.STATUS, delay_s, policy)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import Engine
@@ -14,7 +15,10 @@ from oncebox_outbox import statements
 from oncebox_outbox.claiming import Call
 from oncebox_outbox.edge import database_errors
 from oncebox_outbox.policy import Policy
-from oncebox_outbox.rules import Again, Settle, next_step
+from oncebox_outbox.rules import Again, Settle, checked, next_step
+
+_PROBLEM_LENGTH: Final = 16_000
+"""Most of a problem body that is kept as evidence, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,12 @@ def settle(
     engine: Engine, policy: Policy, call: Call, answers: Mapping[UUID, Answer], random: Random
 ) -> Settled:
     """Apply one answer for each operation of `call`. Committed on return; running it twice changes nothing."""
+    answers = {
+        operation.outgoing.id: checked(
+            answers[operation.outgoing.id], operation.outgoing.operation_id, operation.entry.args_hash
+        )
+        for operation in call.operations
+    }
     steps = {
         operation.outgoing.id: next_step(
             operation.entry, call.kind, answers[operation.outgoing.id], policy, random
@@ -73,7 +83,7 @@ def _parameters(
         "outcomes": [str(answer.outcome) for answer in told],
         "reasons": [answer.reason for answer in told],
         "http_statuses": [answer.http_status for answer in told],
-        "problems": [json.dumps(answer.problem) if answer.problem is not None else None for answer in told],
+        "problems": [_storable(answer.problem) for answer in told],
         "receipts": [answer.receipt.text if answer.receipt is not None else None for answer in told],
         "args_hashes": [operation.entry.args_hash for operation in call.operations],
         "finals": [str(step.final) if step else None for step in settles],
@@ -87,6 +97,20 @@ def _parameters(
         "access_lost": [step.access_lost if step else None for step in agains],
         "violations": [step.violation for step in steps.values()],
     }
+
+
+def _storable(problem: Mapping[str, object] | None) -> str | None:
+    """A receiver's problem body as jsonb can hold it: whatever it sent must not keep its chunk from being settled."""
+    if problem is None:
+        return None
+    try:
+        told = json.dumps(problem, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        told = json.dumps({"detail": str(problem)[:_PROBLEM_LENGTH]}, ensure_ascii=False)
+    if len(told) > _PROBLEM_LENGTH:
+        told = json.dumps({"detail": told[:_PROBLEM_LENGTH], "truncated": True}, ensure_ascii=False)
+    # jsonb holds no NUL and no lone surrogate.
+    return told.encode(errors="replace").decode().replace("\\u0000", "?")
 
 
 def settle_unsent(engine: Engine, *, limit: int) -> list[UUID]:

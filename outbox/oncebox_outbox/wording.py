@@ -20,11 +20,16 @@ def say(
         case State.SAVED:
             return _saved(operation_id, receipt)
         case State.PENDING:
-            return f"NOT SENT YET: {operation_id} is committed and waits to be delivered{_last(reason)}."
+            return _pending(operation_id, reason, wanted)
         case State.SENDING:
-            return f"NOT CONFIRMED YET: {operation_id} is being sent; no answer yet."
+            given_up = _given_up(operation_id, reason, problem, wanted)
+            return given_up or f"NOT CONFIRMED YET: {operation_id} is being sent; no answer yet."
         case State.RETRYING:
-            return _retrying(operation_id, reason, problem, wanted)
+            given_up = _given_up(operation_id, reason, problem, wanted)
+            return (
+                given_up
+                or f"NOT CONFIRMED YET: {operation_id} was turned away and will be sent again{_last(reason)}."
+            )
         case State.UNKNOWN:
             return _unknown(operation_id, reason, wanted)
         case State.REFUSED:
@@ -48,14 +53,21 @@ def _last(reason: str | None) -> str:
     return f" (last try: {reason})" if reason else ""
 
 
-def _retrying(
+def _pending(operation_id: str, reason: str | None, wanted: Wanted | None) -> str:
+    if wanted is Wanted.ABANDON:
+        return f"NOT SENT YET: {operation_id} is being given up ({_ending(reason)}); that is not written down yet."
+    return f"NOT SENT YET: {operation_id} is committed and waits to be delivered{_last(reason)}."
+
+
+def _given_up(
     operation_id: str, reason: str | None, problem: Mapping[str, object] | None, wanted: Wanted | None
-) -> str:
+) -> str | None:
+    """The sentence while only a seal is wanted any more; None when it is to be delivered."""
     if wanted is Wanted.REFUSE:
         return f"NOT CONFIRMED YET: the receiver refused {operation_id} ({_refusal(reason, problem)}) This is being made final."
     if wanted is Wanted.ABANDON:
         return f"NOT CONFIRMED YET: {operation_id} is being given up ({_ending(reason)}); the receiver has not confirmed that yet."
-    return f"NOT CONFIRMED YET: {operation_id} was turned away and will be sent again{_last(reason)}."
+    return None
 
 
 def _unknown(operation_id: str, reason: str | None, wanted: Wanted | None) -> str:
@@ -76,7 +88,8 @@ def _refusal(reason: str | None, problem: Mapping[str, object] | None) -> str:
     if isinstance(folders, list):
         listed = ", ".join(str(folder) for folder in folders) or "none"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] (JSON)
         detail = f"{detail}. Folders you may write to: {listed}"
-    return f"{reason}: {detail}. Correct it and enqueue under a new operation_id."
+    code = f"{reason}: " if reason else ""
+    return f"{code}{detail}. Correct it and enqueue under a new operation_id."
 
 
 def _ending(reason: str | None) -> str:
@@ -90,7 +103,7 @@ def _ending(reason: str | None) -> str:
         case "sealed_elsewhere":
             return "its key was closed by someone else with the same rights"
         case _:
-            return str(reason)
+            return reason or "no reason was given"
 
 
 def _needs_review(operation_id: str, reason: str | None) -> str:
@@ -100,5 +113,5 @@ def _needs_review(operation_id: str, reason: str | None) -> str:
         case Reason.POISON:
             why = "the workers that took it ended without an answer; it is set aside. An operator must look at it"
         case _:
-            why = str(reason)
+            why = reason or "no machine can tell"
     return f"OUTCOME UNKNOWN: {operation_id} needs review: {why}. It may or may not be saved."

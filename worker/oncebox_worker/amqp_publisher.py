@@ -47,7 +47,7 @@ class AmqpPublisher:
         for chunk in chunks:
             ids.append(self._publish(chunk))
         self._await_confirms()
-        lost = {message_id: "no confirm in time" for message_id in self._pending.values()}
+        lost = dict.fromkeys(self._pending.values(), "no confirm in time")
         failed = lost | self._failed
         return [
             ChunkResult(chunk, id not in failed, failed.get(id, ""))

@@ -2,9 +2,10 @@
 
 from celery import Celery
 from celery.exceptions import Reject
-from celery.signals import setup_logging, worker_init, worker_ready
-from sqlalchemy.exc import OperationalError
+from celery.signals import celeryd_init, setup_logging, worker_init, worker_ready
 
+from oncebox_outbox.engine import UNAVAILABLE
+from oncebox_outbox.errors import RetryTransaction
 from oncebox_worker import logs, preflight, process, receiver_watch
 from oncebox_worker.celery_config import celery_config
 from oncebox_worker.draining import Drain
@@ -35,11 +36,13 @@ def deliver(message: dict[str, object]) -> None:
         raise Reject("unknown destination", requeue=False)
     try:
         delivery.deliver(chunk.destination, chunk.ids)
-    except OperationalError as error:
+    except (*UNAVAILABLE, RetryTransaction) as error:
         log.warning(Event.DATABASE_UNREACHABLE, during="deliver", error=str(error).splitlines()[0][:200])
         raise Reject("database unreachable", requeue=False) from error
 
 
+# The first is sent before Celery's earliest warnings; a receiver of the second keeps Celery from its own set-up.
+@celeryd_init.connect
 @setup_logging.connect
 def _log_as_json(**_: object) -> None:
     logs.configure(process.settings().log_level)

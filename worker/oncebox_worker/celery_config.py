@@ -51,6 +51,9 @@ def celery_config(settings: WorkerSettings) -> dict[str, object]:
         "result_backend": None,
         "task_serializer": "json",
         "accept_content": ["json"],
+        "worker_consumer": "oncebox_worker.consuming:Consumer",
+        # Its queue is exclusive to a node's name, and the default name is the same for all workers of a machine.
+        "worker_enable_remote_control": False,
         "worker_prefetch_multiplier": 1,
         "worker_cancel_long_running_tasks_on_connection_loss": True,
         "worker_disable_rate_limits": True,

@@ -13,7 +13,6 @@ from typing import Final, assert_never
 from uuid import UUID
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import OperationalError
 
 from oncebox_destinations.protocol import Destination
 from oncebox_models.outcomes import Answer
@@ -21,6 +20,7 @@ from oncebox_models.schedule import RetrySchedule
 from oncebox_models.states import CallKind
 from oncebox_outbox import claiming, settling
 from oncebox_outbox.claiming import Call
+from oncebox_outbox.engine import UNAVAILABLE
 from oncebox_outbox.errors import RetryTransaction
 from oncebox_outbox.policy import Policy
 from oncebox_outbox.settling import Settled
@@ -106,7 +106,7 @@ class Delivery:
             try:
                 settled = settling.settle(self.engine, self.policy, call, answers, random.random)
                 break
-            except (OperationalError, RetryTransaction) as error:
+            except (*UNAVAILABLE, RetryTransaction) as error:
                 # The answers in hand may be receipts: worth a wait. Beyond the lease a receipt still counts.
                 log.warning(
                     Event.DATABASE_UNREACHABLE, during="settle", call_id=call.call_id, error=_brief(error)

@@ -33,6 +33,7 @@ class Drain(bootsteps.StartStopStep):
         self._consuming = False
         self._cancelled = False
         self._quiet = 0
+        self._timer = None
 
     def start(self, parent):  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
         """The consumer is up (again, after a lost connection)."""
@@ -44,7 +45,9 @@ class Drain(bootsteps.StartStopStep):
     def stop(self, parent):  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
         """The consumer goes down: for good, or until the broker is back."""
         self._consuming = False
-        self._timer.cancel()
+        # Celery stops every step when one failed to start, this one included.
+        if self._timer is not None:
+            self._timer.cancel()
         if self._wanted:
             state.should_stop = 0
 

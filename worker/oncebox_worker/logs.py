@@ -53,9 +53,12 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+    logging.captureWarnings(True)
     # Libraries speak up when something is wrong; their chatter is not ours to print.
     for name in ("celery", "kombu", "amqp", "httpx2", "httpcore2", "asyncio", "urllib3"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # A task that gives its message back has said why by an event of its own.
+    logging.getLogger("celery.app.trace").setLevel(logging.ERROR)
 
 
 def _with_fields(

@@ -28,7 +28,7 @@ def run_relay(settings: RelaySettings, on_start: Callable[[], None] | None = Non
 def run_worker(settings: WorkerSettings, *, pool: str = "threads") -> int:
     """Run a Celery worker until SIGTERM (drains) or a second one (ends at once); returns the exit code."""
     process.use(settings)
-    from oncebox_worker.app import app  # noqa: PLC0415 (importing it connects Celery's signals for this process)
+    from oncebox_worker.app import app
 
     # Two workers of one node name cannot share a broker: the name is unique for each start.
     node = f"oncebox-{os.getpid()}-{uuid4().hex[:6]}@{socket.gethostname()}"

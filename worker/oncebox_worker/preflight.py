@@ -2,10 +2,8 @@
 
 import sys
 
-from sqlalchemy.exc import OperationalError
-
 from oncebox_outbox import registry
-from oncebox_outbox.engine import worker_engine
+from oncebox_outbox.engine import UNAVAILABLE, worker_engine
 from oncebox_worker import receiver_watch
 from oncebox_worker.events import Event
 from oncebox_worker.logs import Log
@@ -26,7 +24,8 @@ def check_worker(settings: WorkerSettings) -> None:
             receiver_watch.look(settings, engine)
         finally:
             engine.dispose()
-    except (UnsafeSettings, registry.OtherReceiver, OperationalError) as error:
+    except Exception as error:
+        # Whatever it is: Celery only logs what a signal's receiver raises, and would start without the checks.
         refuse(error)
 
 
@@ -34,15 +33,19 @@ def check_relay(settings: RoleSettings) -> None:
     """All checks of a relay. Ends the process with the faults listed when one fails."""
     try:
         check_database(settings)
-    except (UnsafeSettings, OperationalError) as error:
+    except (UnsafeSettings, *UNAVAILABLE) as error:
         refuse(error)
 
 
 def refuse(error: Exception) -> None:
     """Say why this process does not start, one line a fault, and end it: 9 for a database out of reach, else 1."""
-    unreachable = isinstance(error, OperationalError)
-    faults = error.faults if isinstance(error, UnsafeSettings) else [str(error).splitlines()[0]]
+    unreachable = isinstance(error, UNAVAILABLE)
+    faults = error.faults if isinstance(error, UnsafeSettings) else [_first_line(error)]
     log.error(Event.START_REFUSED, faults=faults)
     for fault in faults:
         print(f"oncebox does not start: {fault}", file=sys.stderr)
     raise SystemExit(9 if unreachable else 1)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -7,13 +7,12 @@ import threading
 from typing import Final
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import OperationalError
 
 from oncebox_destinations.note_service import NoteService
 from oncebox_destinations.reads import ReadRefused, ReceiverUnreachable
 from oncebox_models.calls import Capabilities
 from oncebox_outbox import registry
-from oncebox_outbox.engine import worker_engine
+from oncebox_outbox.engine import UNAVAILABLE, worker_engine
 from oncebox_outbox.registry import OtherReceiver
 from oncebox_worker import process
 from oncebox_worker.events import Event
@@ -67,7 +66,7 @@ def _watch(settings: WorkerSettings) -> None:
         known = False
         try:
             known = look(settings, engine)
-        except OperationalError as error:
+        except UNAVAILABLE as error:
             log.warning(Event.DATABASE_UNREACHABLE, during="watch", error=str(error).splitlines()[0][:200])
         except (OtherReceiver, UnsafeSettings) as error:
             # Another party's keys are not ours, and unsafe numbers void the guarantees: drain and end.

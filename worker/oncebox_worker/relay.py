@@ -17,12 +17,11 @@ import psycopg
 from amqp.exceptions import AMQPError
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
-from sqlalchemy.exc import OperationalError
 
 from oncebox_models.schedule import RetrySchedule
 from oncebox_outbox import claiming, settling
 from oncebox_outbox.claiming import Due
-from oncebox_outbox.engine import worker_engine
+from oncebox_outbox.engine import UNAVAILABLE, worker_engine
 from oncebox_outbox.errors import RetryTransaction
 from oncebox_worker import publishing
 from oncebox_worker.events import Event
@@ -37,6 +36,8 @@ log = Log(__name__)
 _UPKEEP_S: Final = 2.0
 """Between two looks at what settles without a call, and at the broker's dead letters."""
 _UPKEEP_LIMIT: Final = 500
+_FULL_SCAN_S: Final = 1.0
+"""Longest time without a scan from the beginning: an entry of a slow transaction lies behind the low mark."""
 _OUTAGE: Final = RetrySchedule(0.2, 5.0)
 _BROKER_ERRORS: Final = (OSError, KombuError, AMQPError, RedisError)
 
@@ -66,6 +67,7 @@ class Relay:
         self._wakeup: Final = Wakeup(settings.database_url)
         self._publisher: Publisher | None = None
         self._low_mark: datetime | None = None
+        self._scanned_at = 0.0
         self._upkeep_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
@@ -85,7 +87,9 @@ class Relay:
                     stop.wait(pause_s)
                 elif self._wakeup.wait(self._settings.idle_poll_s):
                     soon = pauses()
-            except (OperationalError, psycopg.OperationalError, RetryTransaction) as error:
+            except (*UNAVAILABLE, psycopg.OperationalError, RetryTransaction) as error:
+                # A server that became read-only keeps its connections: only new ones find the new primary.
+                self._engine.dispose()
                 log.warning(Event.DATABASE_UNREACHABLE, during="relay", error=_brief(error))
                 stop.wait(_OUTAGE.delay_s(failures, random.random))
                 failures += 1
@@ -106,15 +110,21 @@ class Relay:
                 return Pass(unsent=unsent, parked=parked)
         except _BROKER_ERRORS as error:
             raise self._lost(error) from error
+        due = self._due()
+        full = len(due) == self._settings.pass_limit
+        published = self._publish(publisher, due) if due else 0
+        return Pass(published, len(due) - published, unsent, parked, full)
+
+    def _due(self) -> list[Due]:
+        """Stamp what is due. Below the mark all was stamped just now; a full scan looks there again now and then."""
+        if self._low_mark is None or time.monotonic() - self._scanned_at > _FULL_SCAN_S:
+            self._low_mark, self._scanned_at = None, time.monotonic()
         due = claiming.dispatch(
             self._engine, self._policy, low_mark=self._low_mark, limit=self._settings.pass_limit
         )
-        full = len(due) == self._settings.pass_limit
-        # Below the mark all was stamped just now. With room to spare the next pass scans from the beginning, where an
-        # entry of a slow transaction may have appeared.
-        self._low_mark = due[-1].ready_at if full else None
-        published = self._publish(publisher, due) if due else 0
-        return Pass(published, len(due) - published, unsent, parked, full)
+        # With room to spare the next scan starts from the beginning: it is short, and misses nothing.
+        self._low_mark = due[-1].ready_at if len(due) == self._settings.pass_limit else None
+        return due
 
     def close(self) -> None:
         """Close all connections."""

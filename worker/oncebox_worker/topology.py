@@ -23,7 +23,7 @@ class Topology:
         name = f"{self.prefix}.deliver"
         return Queue(
             name,
-            # Direct, not topic: Celery would add 28 queues for delayed delivery, and delays live in SQL.
+            # Direct, not topic: a topic exchange serves delayed delivery only, and delays live in SQL (`consuming`).
             Exchange(name, type="direct", durable=True),
             routing_key="deliver",
             durable=True,

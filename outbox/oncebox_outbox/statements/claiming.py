@@ -18,7 +18,9 @@ DISPATCH: Final = named(
     )
     update oncebox.outbox_entry e set dispatched_at = now()
     from due where e.id = due.id
-    returning e.id, e.destination, {NEXT_CALL} as kind, e.claims, e.ready_at, e.dispatched_at""",
+    returning e.id, e.destination, {NEXT_CALL} as kind, e.ready_at, e.dispatched_at,
+              -- It may be poison, or its last request was refused as a whole: no other shares its message.
+              e.claims >= 2 or coalesce(e.last_reason = any(cast(:send_alone as text[])), false) as alone""",
 )
 
 UNDISPATCH: Final = named(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from oncebox_models.tables import SETTLED_CHANNEL
-from oncebox_outbox.statements.naming import NO_LIVE_LEASE, STATE, named
+from oncebox_outbox.statements.naming import NO_LIVE_LEASE, REFUSAL, STATE, named
 
 # A sequence drawn under this lock is in commit order for the key. Sorted, so that two callers cannot deadlock.
 LOCK_ORDERING_KEYS: Final = named(
@@ -28,12 +28,22 @@ ENQUEUE: Final = named(
       ) as i(position, id, operation_id, intent_id, run, step, purpose, context, trace_context,
              kind, arguments, args_hash, ordering_key, deadline, deadline_s, supersedes)
     ), admitted as (
-      select i.*, coalesce(i.deadline, now() + make_interval(secs => i.deadline_s)) as until
-      from item i, oncebox.destination d
-      where d.name = :destination
-        and coalesce(i.deadline, now() + make_interval(secs => i.deadline_s)) > clock_timestamp()
-        and coalesce(i.deadline, now() + make_interval(secs => i.deadline_s)) <= clock_timestamp()
-            + make_interval(secs => coalesce(cast(d.capabilities ->> 'admission_window_s' as float8), :window_s))
+      -- The clock of this statement: the transaction's start may lie long back, and a duration counts from here.
+      select i.*, u.until
+      from item i
+      join oncebox.destination d on d.name = :destination
+      cross join lateral (
+        select coalesce(cast(d.capabilities ->> 'admission_window_s' as float8), :window_s) as window_s
+      ) as w
+      cross join lateral (
+        select coalesce(i.deadline, statement_timestamp() + make_interval(
+          secs => coalesce(i.deadline_s, least(:default_s, w.window_s)))) as until
+      ) as u
+      where u.until > statement_timestamp()
+        and u.until <= statement_timestamp() + make_interval(secs => w.window_s)
+        and (i.supersedes is null or exists (
+          select from oncebox.operation p
+          where p.id = i.supersedes and p.tenant = :tenant and p.principal = :principal))
     ), intents as (
       insert into oncebox.intent (id, tenant, principal, run, step, purpose, context, trace_context)
       select distinct on (a.intent_id) a.intent_id, :tenant, :principal, a.run, a.step, a.purpose,
@@ -62,7 +72,9 @@ ENQUEUE: Final = named(
 EXISTING: Final = named(
     "existing",
     f"""
-    select o.id, o.operation_id, o.args_hash, o.receipt, o.reason, o.problem, {STATE} as state
+    select o.id, o.operation_id, o.args_hash, o.receipt, {STATE} as state, e.wanted,
+           coalesce(o.reason, e.review, e.wanted_reason, e.last_reason) as reason,
+           coalesce(o.problem, {REFUSAL}) as problem
     from oncebox.operation o left join oncebox.outbox_entry e on e.id = o.id
     where o.operation_id = any(cast(:operation_ids as text[]))
       and o.tenant = :tenant and o.principal = :principal and o.destination = :destination""",
@@ -73,7 +85,10 @@ ADMISSION: Final = named(
     """
     select (select coalesce(cast(d.capabilities ->> 'admission_window_s' as float8), :window_s)
             from oncebox.destination d where d.name = :destination) as window_s,
-           clock_timestamp() as now,
+           statement_timestamp() as now,
+           array(select p.id from oncebox.operation p
+                 where p.id = any(cast(:supersedes as uuid[])) and p.tenant = :tenant and p.principal = :principal
+           ) as superseded,
            (select coalesce(array_agg(name order by name), '{}') from oncebox.destination) as destinations""",
 )
 

@@ -47,6 +47,10 @@ PRUNE_OPERATIONS: Final = named(
     ), contexts as (
       update oncebox.intent i set context = null, trace_context = null
       from old where i.id = old.intent_id and (i.context is not null or i.trace_context is not null)
+        -- Another operation of the intent may still need it: as evidence, or because it is live.
+        and not exists (
+          select from oncebox.operation o
+          where o.intent_id = i.id and o.arguments is not null and o.id not in (select id from old))
     )
     select count(*) as pruned from emptied""",
 )

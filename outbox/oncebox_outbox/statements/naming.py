@@ -26,6 +26,11 @@ and not by the transaction's start, which may lie long back in a caller's transa
 STATE: Final = f"coalesce(o.final, case when e.id is null then 'unknown' else {LIVE_STATE} end)"
 """The state of operation `o` with its entry `e`, if any. Without either (impossible by constraint): unknown."""
 
+REFUSAL: Final = """
+    (select x.problem from oncebox.call_outcome x
+     where e.wanted = 'refuse' and x.id = o.id and x.outcome = 'refused' order by x.at desc limit 1)"""
+"""The receiver's own words on a refusal that is being made final, of operation `o` with its entry `e`."""
+
 NO_LIVE_LEASE: Final = "(e.lease_until is null or e.lease_until <= now())"
 
 NEXT_CALL: Final = "case when e.wanted <> 'deliver' or e.deadline <= now() then 'seal' else e.next_call end"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from oncebox_outbox.statements.naming import LIVE_STATE, STATE, named
+from oncebox_outbox.statements.naming import LIVE_STATE, REFUSAL, STATE, named
 
 # as_of is the transaction's start: never later than the snapshot that is read.
 _COLUMNS: Final = f"""
@@ -10,10 +10,6 @@ _COLUMNS: Final = f"""
     o.problem, o.supersedes, o.settled_call, o.created_at, o.settled_at, i.run, i.step, i.purpose, {STATE} as state,
     e.ready_at, e.lease_until, e.attempts, e.unanswered, e.retries, e.wanted, e.wanted_reason, e.review,
     e.last_outcome, e.last_reason, now() as as_of"""
-
-_REFUSAL: Final = """
-    (select x.problem from oncebox.call_outcome x
-     where e.wanted = 'refuse' and x.id = o.id and x.outcome = 'refused' order by x.at desc limit 1) as refusal"""
 
 _FROM: Final = """
     from oncebox.operation o join oncebox.intent i on i.id = o.intent_id
@@ -28,7 +24,7 @@ _NARROWED: Final = """
 FIND: Final = named(
     "find",
     f"""
-    select {_COLUMNS}, {_REFUSAL} {_FROM}
+    select {_COLUMNS}, {REFUSAL} as refusal {_FROM}
     where (o.operation_id = :operation_id or o.id = cast(:id as uuid)) and {_NARROWED}
     order by o.id limit 20""",
 )

@@ -56,7 +56,10 @@ SETTLE: Final = named(
       insert into oncebox.call_outcome (id, call_id, outcome, reason, http_status, problem)
       select a.id, :call_id, a.outcome, a.reason, a.http_status, cast(a.problem as jsonb)
       from answer a left join entry e on e.id = a.id
+      -- Told by `settled_call` alone: the receipt of a first try; and this very call, when it is settled again.
       where not (a.outcome = 'receipt' and :kind = 'send' and e.attempts is not distinct from 1)
+        and not (e.id is null and exists (
+          select from oncebox.operation o where o.id = a.id and o.settled_call = :call_id))
       union all
       select e.id, e.call_id, 'unknown', 'overtaken', null, null
       from entry e join settled s on s.id = e.id where e.call_id <> :call_id
@@ -64,17 +67,21 @@ SETTLE: Final = named(
         outcome = excluded.outcome, reason = excluded.reason, http_status = excluded.http_status,
         problem = excluded.problem, at = excluded.at
     ), finished as (
-      update oncebox.call set finished_at = clock_timestamp() where call_id = :call_id
+      update oncebox.call set finished_at = clock_timestamp() where call_id = :call_id and finished_at is null
     ), violated as (
       insert into oncebox.violation (kind, id, call_id, detail)
       select a.violation, a.id, :call_id, jsonb_build_object('outcome', a.outcome, 'reason', a.reason)
-      from answer a where a.violation is not null
+      from answer a where a.violation is not null and not exists (
+        select from oncebox.violation v where v.id = a.id and v.call_id = :call_id and v.kind = a.violation)
       union all
       select case o.final when 'saved' then 'different_receipt' else 'saved_after_' || o.final end, a.id, :call_id,
              jsonb_build_object('held', o.receipt, 'received', a.receipt)
       from answer a left join entry e on e.id = a.id join oncebox.operation o on o.id = a.id
       where a.outcome = 'receipt' and e.id is null
         and (o.final in ('refused', 'not_saved') or o.final = 'saved' and o.receipt <> a.receipt)
+        and not exists (
+          select from oncebox.violation v
+          where v.id = a.id and v.call_id = :call_id and v.detail ->> 'received' = a.receipt)
       returning kind
     ), told as (
       select pg_notify('{SETTLED_CHANNEL}', '') where exists (select from settled)

@@ -1,0 +1,132 @@
+"""What an operator does with the service's database: tokens and grants. Each function returns what to print."""
+
+from typing import Any
+
+import psycopg
+
+from oncebox_notes import folders, identity, statements
+from oncebox_notes.syntax import format_moment
+
+Row = dict[str, object]
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class NotFoundError(LookupError):
+    """What was named does not exist; the message names it."""
+
+
+class InvalidNameError(ValueError):
+    """A tenant, a principal or a folder is not written as it must be; the message says how."""
+
+
+def create_token(connection: Connection, tenant: str, principal: str, tenants: list[str]) -> Row:
+    """A new token, shown once. With `tenants` it is a delegate's: it may act for their principals."""
+    for name in (tenant, principal, *tenants):
+        _check_name(name)
+    token_id, token, secret_hash = identity.mint_token()
+    parameters: dict[str, Any] = {
+        "id": token_id,
+        "tenant": tenant,
+        "principal": principal,
+        "delegate": bool(tenants),
+        "tenants": tenants,
+        "secret_hash": secret_hash,
+    }
+    created_at = connection.execute(statements.TOKEN_CREATE, parameters).fetchall()[0][0]
+    return {
+        "id": token_id,
+        "token": token,
+        "tenant": tenant,
+        "principal": principal,
+        "delegate": bool(tenants),
+        "tenants": tenants,
+        "created_at": format_moment(created_at),
+    }
+
+
+def list_tokens(connection: Connection) -> list[Row]:
+    """All tokens, revoked ones too, without their secrets."""
+    return [
+        {
+            "id": token_id,
+            "tenant": tenant,
+            "principal": principal,
+            "delegate": delegate,
+            "tenants": tenants,
+            "created_at": format_moment(created_at),
+            "revoked_at": format_moment(revoked_at) if revoked_at else None,
+        }
+        for token_id, tenant, principal, delegate, tenants, created_at, revoked_at in connection.execute(
+            statements.TOKEN_LIST
+        ).fetchall()
+    ]
+
+
+def revoke_token(connection: Connection, token_id: str) -> Row:
+    """No request that authenticates after this is accepted; twice is the same as once. Raises `NotFoundError`."""
+    rows = connection.execute(statements.TOKEN_REVOKE, {"id": token_id}).fetchall()
+    if not rows:
+        raise NotFoundError(f"there is no token with the id {token_id!r}; `token list` shows all of them")
+    tenant, principal, revoked_at = rows[0]
+    return {"id": token_id, "tenant": tenant, "principal": principal, "revoked_at": format_moment(revoked_at)}
+
+
+def add_grant(connection: Connection, tenant: str, principal: str, folder: str) -> Row:
+    """A grant in force, and the folder if it was missing; `created` is false when there was one already."""
+    wanted = _grant(tenant, principal, folder)
+    with connection.transaction():
+        connection.execute(statements.GRANT_LOCK_EXCLUSIVE, wanted)
+        connection.execute(statements.FOLDER_CREATE, wanted)
+        added = connection.execute(statements.GRANT_ADD, wanted).fetchall()
+        grant_id, granted_at = (added or connection.execute(statements.GRANT_LIVE, wanted).fetchall())[0]
+    return {"id": grant_id, **wanted, "granted_at": format_moment(granted_at), "created": bool(added)}
+
+
+def revoke_grant(connection: Connection, tenant: str, principal: str, folder: str) -> Row:
+    """Ends a grant once the writes that it allowed have committed. The row stays. Raises `NotFoundError`."""
+    wanted = _grant(tenant, principal, folder)
+    with connection.transaction():
+        connection.execute(statements.GRANT_LOCK_EXCLUSIVE, wanted)
+        rows = connection.execute(statements.GRANT_REVOKE, wanted).fetchall()
+    if not rows:
+        raise NotFoundError(f"{tenant}/{principal} has no grant in force for the folder {wanted['folder']!r}")
+    grant_id, granted_at, revoked_at = rows[0]
+    return {
+        "id": grant_id,
+        **wanted,
+        "granted_at": format_moment(granted_at),
+        "revoked_at": format_moment(revoked_at),
+    }
+
+
+def list_grants(connection: Connection, tenant: str | None, principal: str | None) -> list[Row]:
+    """All grants, revoked ones too, of a tenant or a principal if named."""
+    rows = connection.execute(statements.GRANT_LIST, {"tenant": tenant, "principal": principal}).fetchall()
+    return [
+        {
+            "id": grant_id,
+            "tenant": of_tenant,
+            "principal": of_principal,
+            "folder": path,
+            "granted_at": format_moment(granted_at),
+            "revoked_at": format_moment(revoked_at) if revoked_at else None,
+        }
+        for grant_id, of_tenant, of_principal, path, granted_at, revoked_at in rows
+    ]
+
+
+def _grant(tenant: str, principal: str, folder: str) -> dict[str, str]:
+    _check_name(tenant)
+    _check_name(principal)
+    try:
+        return {"tenant": tenant, "principal": principal, "folder": folders.resolve(folder)}
+    except folders.InvalidFolderError as error:
+        raise InvalidNameError(f"the folder {folder!r} {error}") from None
+
+
+def _check_name(name: str) -> None:
+    if not identity.NAME.fullmatch(name):
+        raise InvalidNameError(
+            f"{name!r} is no name of a tenant or a principal: 1 to 128 of A-Z a-z 0-9 . _ : @ - that begin with a"
+            " letter or a digit"
+        )
