@@ -39,5 +39,5 @@ $(INSTALLED): uv.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	"oncebox needs Python 3.11 or newer, and $(PYTHON) is %d.%d: make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
 	@test -x $(BIN)/uv || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet uv==$(UV_VERSION); }
-	$(BIN)/uv sync --frozen --all-extras --all-groups
+	$(BIN)/uv sync --frozen --all-extras --all-groups --compile-bytecode
 	@touch $@

@@ -64,7 +64,7 @@ KINDS: Final[dict[Code, _Kind]] = {
     "too_large": _Kind(413, "The request is too large", "unknown", False, True),
     "unsupported_type": _Kind(415, "The content type is not supported", "unknown", True, False),
     "argument_conflict": _Kind(422, "The key belongs to other arguments", "unknown", False, True),
-    "precondition_required": _Kind(428, "The request needs a precondition", "unknown", True, False),
+    "precondition_required": _Kind(428, "The request needs a precondition", "unknown", False, True),
     "rate_limited": _Kind(429, "Too many operations", "unknown", True, False),
     "internal": _Kind(500, "The service failed", "unknown", True, False, attempt="unknown"),
     "busy": _Kind(503, "The service is busy", "unknown", True, False),
