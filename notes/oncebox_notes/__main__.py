@@ -73,6 +73,13 @@ def _serve(settings: Settings, _: Arguments) -> int:
             ERROR,
             f"the database is at revision {status.revision or 'none'} and {status.head} is needed; run `migrate up`",
         )
+    with _connect(settings) as connection:
+        forgetful = administration.forgetful_settings(connection)
+    if forgetful:
+        return _fail(
+            ERROR,
+            f"the database may lose what it confirmed: {', '.join(forgetful)} is off; set it to on and restart the server",
+        )
     return OK if serving.serve(settings) else ERROR
 
 

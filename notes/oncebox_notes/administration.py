@@ -19,6 +19,11 @@ class InvalidNameError(ValueError):
     """A tenant, a principal or a folder is not written as it must be; the message says how."""
 
 
+def forgetful_settings(connection: Connection) -> list[str]:
+    """The settings of the server under which a confirmed note can be gone after a crash; none is right."""
+    return [row[0] for row in connection.execute(statements.FORGETFUL).fetchall()]
+
+
 def create_token(connection: Connection, tenant: str, principal: str, tenants: list[str]) -> Row:
     """A new token, shown once. With `tenants` it is a delegate's: it may act for their principals."""
     for name in (tenant, principal, *tenants):

@@ -28,6 +28,11 @@ SELECT set_config('synchronous_commit', 'on', false),
        set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false)
 """
 
+# Neither can be set for a session: a server with one of them off loses notes whose receipts are out.
+FORGETFUL: Final = """
+SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting <> 'on' ORDER BY name
+"""
+
 SCHEMA_REVISION: Final = "SELECT version_num FROM alembic_version"
 
 RECEIVER: Final = "SELECT id, clock_timestamp() FROM receiver"
