@@ -33,7 +33,9 @@ PORT = 8397
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--operations", type=int, default=20_000)
     options.add_argument("--chunk", type=int, default=100)
     options.add_argument("--workers", type=int, default=1)
@@ -53,7 +55,11 @@ def main() -> None:
 
 
 def report(
-    wanted: argparse.Namespace, durable: dict[str, dict[str, str]], enqueue_s: float, total_s: float, notes: int
+    wanted: argparse.Namespace,
+    durable: dict[str, dict[str, str]],
+    enqueue_s: float,
+    total_s: float,
+    notes: int,
 ) -> dict[str, object]:
     return {
         "operations": wanted.operations,
@@ -105,7 +111,15 @@ def start_parties(stack: ExitStack, sender: str, notes: str, logs: Path, wanted:
     }
     migrate.up(sender)
     note_service(environment, "migrate", "up")
-    token = note_service(environment, "token", "create", "--tenant=bench", "--principal=worker", "--delegate", "--tenants=bench")
+    token = note_service(
+        environment,
+        "token",
+        "create",
+        "--tenant=bench",
+        "--principal=worker",
+        "--delegate",
+        "--tenants=bench",
+    )
     note_service(environment, "grant", "add", "--tenant=bench", "--principal=agent", "--folder=drafts")
     environment["ONCEBOX_TOKEN"] = json.loads(token)["token"]
     oncebox = [str(Path(sys.executable).with_name("oncebox"))]
@@ -113,12 +127,21 @@ def start_parties(stack: ExitStack, sender: str, notes: str, logs: Path, wanted:
     start(stack, logs / "relay", [*oncebox, "relay"], environment)
     for n in range(wanted.workers):
         start(stack, logs / f"worker-{n}", [*oncebox, "worker"], environment)
-    until(lambda: scalar(sender, "select count(*) from oncebox.destination where capabilities is not null") == 1, logs)
+    until(
+        lambda: (
+            scalar(sender, "select count(*) from oncebox.destination where capabilities is not null") == 1
+        ),
+        logs,
+    )
 
 
 def note_service(environment: dict[str, str], *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "oncebox_notes", *arguments], env=environment, check=True, capture_output=True, text=True
+        [sys.executable, "-m", "oncebox_notes", *arguments],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return done.stdout
 

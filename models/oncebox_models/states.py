@@ -94,6 +94,18 @@ ARROWS: Constant = (
     Arrow(State.UNKNOWN, "receipt of an earlier call", State.SAVED),
     Arrow(State.UNKNOWN, "claimed again and again without an outcome", State.NEEDS_REVIEW),
     Arrow(State.RETRYING, "receipt of an earlier call", State.SAVED),
+    # A lease ran out and nobody took over: the answer of that call still counts when it comes.
+    Arrow(State.UNKNOWN, "late answer: call never began, nothing ever sent", State.PENDING),
+    Arrow(State.UNKNOWN, "late answer: not executed", State.RETRYING),
+    Arrow(
+        State.UNKNOWN, "late answer: sealed after a refusal, or key held for other arguments", State.REFUSED
+    ),
+    Arrow(State.UNKNOWN, "late answer: sealed as we asked", State.NOT_SAVED),
+    Arrow(
+        State.RETRYING, "late answer: sealed after a refusal, or key held for other arguments", State.REFUSED
+    ),
+    Arrow(State.RETRYING, "late answer: sealed as we asked", State.NOT_SAVED),
+    Arrow(State.RETRYING, "claimed again and again without an outcome", State.NEEDS_REVIEW),
     Arrow(State.NEEDS_REVIEW, "receipt, or access is back", State.SAVED),
     Arrow(State.NEEDS_REVIEW, "access is back, sealed after a refusal", State.REFUSED),
     Arrow(State.NEEDS_REVIEW, "access is back, sealed as we asked", State.NOT_SAVED),

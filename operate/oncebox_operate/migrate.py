@@ -55,10 +55,15 @@ def status(url: str) -> Status:
             current = context.get_current_revision() if sa.inspect(connection).has_schema(SCHEMA) else None
     finally:
         engine.dispose()
-    head = ScriptDirectory.from_config(_config(None)).get_current_head()
-    if head is None:
+    return Status(current, head())
+
+
+def head() -> str:
+    """The revision that this code wants."""
+    newest = ScriptDirectory.from_config(_config(None)).get_current_head()
+    if newest is None:
         raise RuntimeError("this installation carries no migrations; install oncebox again")
-    return Status(current, head)
+    return newest
 
 
 def sql() -> str:

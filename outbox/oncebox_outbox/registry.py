@@ -1,6 +1,7 @@
 """The destinations that operations may name, and what their receivers last said of themselves."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,13 +13,27 @@ from oncebox_outbox.edge import database_errors
 
 
 class OtherReceiver(Exception):
-    """Another receiver answers behind a destination's address than the one its operations were sent to."""
+    """A destination and the receiver behind its address do not belong together.
 
-    def __init__(self, name: str, known: str | None, seen: str) -> None:
-        super().__init__(
-            f"destination {name!r} belongs to receiver {known}, but {seen} answers at its address; "
-            "point it back, or register the other receiver under a name of its own"
-        )
+    Another receiver answers than the one its operations were sent to, or one that has another destination already.
+    """
+
+    def __init__(self, name: str, seen: str, known: Mapping[str, str | None]) -> None:
+        """`known`: the receivers of this destination and of the one that `seen` belongs to, by their names."""
+        elsewhere = [other for other, receiver in known.items() if receiver == seen and other != name]
+        if name not in known:
+            message = f"destination {name!r} is not registered"
+        elif elsewhere:
+            message = (
+                f"receiver {seen} answers at the address of destination {name!r}, but belongs to {elsewhere[0]!r}; "
+                f"enqueue to {elsewhere[0]!r}: two names for one receiver would be two notes for one write"
+            )
+        else:
+            message = (
+                f"destination {name!r} belongs to receiver {known[name]}, but {seen} answers at its address; "
+                "point it back, or register the other receiver under a name of its own"
+            )
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +53,7 @@ def register(engine: Engine, name: str, base_url: str, receiver_class: str) -> N
 
 
 def see(engine: Engine, name: str, capabilities: Capabilities) -> None:
-    """Remember what the receiver says of itself. Raises OtherReceiver when it is not the one known by that name."""
+    """Remember what the receiver says of itself. Raises OtherReceiver when the two do not belong together."""
     told = {
         "batch_items": capabilities.batch_items,
         "batch_bytes": capabilities.batch_bytes,
@@ -50,8 +65,8 @@ def see(engine: Engine, name: str, capabilities: Capabilities) -> None:
     parameters = {"name": name, "receiver": capabilities.receiver, "capabilities": json.dumps(told)}
     with engine.connect() as connection, database_errors():
         if connection.execute(statements.SEE_CAPABILITIES, parameters).first() is None:
-            known = connection.execute(statements.CAPABILITIES, {"name": name}).first()
-            raise OtherReceiver(name, known.receiver if known else None, capabilities.receiver)
+            rows = connection.execute(statements.RECEIVERS, {"name": name, "receiver": capabilities.receiver})
+            raise OtherReceiver(name, capabilities.receiver, {row.name: row.receiver for row in rows})
 
 
 def last_seen(engine: Engine, name: str) -> Seen | None:

@@ -56,11 +56,11 @@ def settle(
         rows = connection.execute(statements.SETTLE, _parameters(call, answers, steps)).all()
     again = frozenset(row.id for row in rows if row.became == "again")
     return Settled(
-        finals={row.id: State(row.became) for row in rows if row.became != "again"},
+        finals={row.id: State(row.became) for row in rows if row.became not in ("again", None)},
         again=again,
         due_now=frozenset(id for id in again if _due_now(steps[id])),
         lags_s=tuple(row.lag_s for row in rows if row.lag_s is not None),
-        violations=rows[0].violations if rows else 0,
+        violations=max((row.violations for row in rows), default=0),
     )
 
 

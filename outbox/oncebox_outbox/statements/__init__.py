@@ -13,6 +13,7 @@ from oncebox_outbox.statements.keeping import (
     PRUNE_LOCK,
     PRUNE_OPERATIONS,
     PRUNE_UNLOCK,
+    RECEIVERS,
     REGISTER_DESTINATION,
     SEE_CAPABILITIES,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "PRUNE_LOCK",
     "PRUNE_OPERATIONS",
     "PRUNE_UNLOCK",
+    "RECEIVERS",
     "REGISTER_DESTINATION",
     "SEE_CAPABILITIES",
     "SETTLE",

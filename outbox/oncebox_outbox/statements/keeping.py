@@ -18,7 +18,13 @@ SEE_CAPABILITIES: Final = named(
     update oncebox.destination set receiver = :receiver, capabilities = cast(:capabilities as jsonb),
            capabilities_seen_at = clock_timestamp()
     where name = :name and (receiver is null or receiver = :receiver)
+      and not exists (select from oncebox.destination o where o.receiver = :receiver and o.name <> :name)
     returning name""",
+)
+
+RECEIVERS: Final = named(
+    "receivers",
+    "select name, receiver from oncebox.destination where name = :name or receiver = :receiver",
 )
 
 CAPABILITIES: Final = named(
@@ -47,10 +53,12 @@ PRUNE_OPERATIONS: Final = named(
     ), contexts as (
       update oncebox.intent i set context = null, trace_context = null
       from old where i.id = old.intent_id and (i.context is not null or i.trace_context is not null)
-        -- Another operation of the intent may still need it: as evidence, or because it is live.
+        -- Another operation of the intent may still need it: as evidence, or because it is live. (`offset 0`: looked
+        -- up intent by intent through the index, never by a join that reads all operations.)
         and not exists (
           select from oncebox.operation o
-          where o.intent_id = i.id and o.arguments is not null and o.id not in (select id from old))
+          where o.intent_id = i.id and o.arguments is not null and o.id not in (select id from old)
+          offset 0)
     )
     select count(*) as pruned from emptied""",
 )

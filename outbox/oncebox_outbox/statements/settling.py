@@ -22,6 +22,11 @@ SETTLE: Final = named(
     ), entry as (
       select e.id, e.call_id, e.attempts from oncebox.outbox_entry e
       where e.id = any(cast(:ids as uuid[])) order by e.id for update
+    ), held as (
+      -- What a receipt finds settled already, perhaps by someone we just waited for: only a lock shows that.
+      select o.id, o.final, o.receipt from answer a join oncebox.operation o on o.id = a.id
+      where a.outcome = 'receipt' and not exists (select from entry e where e.id = a.id)
+      for update of o
     ), settled as (
       update oncebox.operation o set
         final = a.final, reason = a.final_reason, settled_at = clock_timestamp(), settled_call = :call_id,
@@ -29,9 +34,9 @@ SETTLE: Final = named(
         problem = case when a.final = 'refused' then coalesce(
           (select p.problem from oncebox.call_outcome p where p.id = a.id and p.outcome = 'refused' order by p.at desc limit 1),
           cast(a.problem as jsonb)) end
-      from answer a left join entry e on e.id = a.id
+      from answer a left join entry e on e.id = a.id left join held h on h.id = a.id
       where o.id = a.id and a.final is not null and o.args_hash = a.args_hash
-        and case when a.outcome = 'receipt' then o.final is distinct from 'saved'
+        and case when a.outcome = 'receipt' then coalesce(h.final, o.final) is distinct from 'saved'
                  else o.final is null and e.call_id = :call_id end
       returning o.id, o.final, o.created_at
     ), removed as (
@@ -57,7 +62,8 @@ SETTLE: Final = named(
       select a.id, :call_id, a.outcome, a.reason, a.http_status, cast(a.problem as jsonb)
       from answer a left join entry e on e.id = a.id
       -- Told by `settled_call` alone: the receipt of a first try; and this very call, when it is settled again.
-      where not (a.outcome = 'receipt' and :kind = 'send' and e.attempts is not distinct from 1)
+      where not (a.outcome = 'receipt' and :kind = 'send' and e.attempts is not distinct from 1
+                 and e.call_id is not distinct from cast(:call_id as uuid))
         and not (e.id is null and exists (
           select from oncebox.operation o where o.id = a.id and o.settled_call = :call_id))
       union all
@@ -74,11 +80,10 @@ SETTLE: Final = named(
       from answer a where a.violation is not null and not exists (
         select from oncebox.violation v where v.id = a.id and v.call_id = :call_id and v.kind = a.violation)
       union all
-      select case o.final when 'saved' then 'different_receipt' else 'saved_after_' || o.final end, a.id, :call_id,
-             jsonb_build_object('held', o.receipt, 'received', a.receipt)
-      from answer a left join entry e on e.id = a.id join oncebox.operation o on o.id = a.id
-      where a.outcome = 'receipt' and e.id is null
-        and (o.final in ('refused', 'not_saved') or o.final = 'saved' and o.receipt <> a.receipt)
+      select case h.final when 'saved' then 'different_receipt' else 'saved_after_' || h.final end, a.id, :call_id,
+             jsonb_build_object('held', h.receipt, 'received', a.receipt)
+      from answer a join held h on h.id = a.id
+      where (h.final in ('refused', 'not_saved') or h.final = 'saved' and h.receipt <> a.receipt)
         and not exists (
           select from oncebox.violation v
           where v.id = a.id and v.call_id = :call_id and v.detail ->> 'received' = a.receipt)
@@ -90,7 +95,9 @@ SETTLE: Final = named(
            (select count(*) from violated) as violations
     from settled s cross join (select count(*) from told) as notified
     union all
-    select id, 'again', null, (select count(*) from violated) from again""",
+    select id, 'again', null, (select count(*) from violated) from again
+    union all
+    select null, null, null, count(*) from violated having count(*) > 0""",
 )
 
 # The fourth proof: nothing can ever have reached the receiver.

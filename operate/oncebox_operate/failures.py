@@ -1,0 +1,52 @@
+"""Why a command cannot do what was asked, said so that a person can act on it, and the exit code that goes with it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from oncebox_operate.exit_codes import ExitCode
+
+if TYPE_CHECKING:  # it brings pydantic, which help and usage errors need not wait for
+    from oncebox_models.arguments import Fault
+
+
+@dataclass(eq=False)
+class Failure(Exception):
+    """Ends a command. `kind` is one stable word for programs; `hint` says what to type or do next.
+
+    faults: all that is wrong with an input. matches: what an ambiguous name may have meant.
+    """
+
+    code: ExitCode
+    kind: str
+    message: str
+    hint: str | None = None
+    faults: Sequence["Fault"] = ()
+    matches: Sequence[Mapping[str, object]] = ()
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def usage(message: str, hint: str | None = None) -> Failure:
+    """A mistake in the command line, a variable or an input file."""
+    return Failure(ExitCode.USAGE, "usage", message, hint)
+
+
+def missing_variable(variable: str, option: str, what: str, example: str) -> Failure:
+    """A setting without which the command cannot work."""
+    return usage(
+        f"{variable} is not set: it says where {what} is.",
+        f"export {variable}={example}   (or give {option} {example})",
+    )
+
+
+def not_found(identifier: str, narrowed: str = "") -> Failure:
+    """No operation of that name, in the scope described by `narrowed` (such as `tenant demo`)."""
+    where = f" for {narrowed}" if narrowed else ""
+    return Failure(
+        ExitCode.NOT_FOUND,
+        "not_found",
+        f"There is no operation {identifier!r}{where}.",
+        "See which there are: oncebox list",
+    )
