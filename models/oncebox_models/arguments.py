@@ -93,9 +93,11 @@ def check_arguments(kind: str, arguments: Mapping[str, object]) -> tuple[dict[st
 
     With faults the first value is empty.
     """
-    schema = _SCHEMAS.get(kind)
+    schema = _SCHEMAS.get(kind) if isinstance(kind, str) else None  # pyright: ignore[reportUnnecessaryIsInstance] (input)
     if schema is None:
         return {}, [Fault("kind", f"{kind!r} is not known here; known kinds: {', '.join(_SCHEMAS)}")]
+    if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] (input)
+        return {}, [Fault("arguments", f"must be an object of strings, got {type(arguments).__name__}")]
     try:
         return schema.model_validate(dict(arguments)).model_dump(), []
     except ValidationError as error:

@@ -41,7 +41,12 @@ def down(url: str) -> None:
         with engine.begin() as connection:
             command.downgrade(_config(connection), "base")
             connection.execute(sa.text(f"drop table if exists {SCHEMA}.alembic_version"))
-            connection.execute(sa.text(f"drop schema if exists {SCHEMA}"))
+            left = sa.text(
+                "select from pg_depend d join pg_namespace n on n.oid = d.refobjid"
+                " where d.refclassid = 'pg_namespace'::regclass and n.nspname = :schema limit 1"
+            )
+            if connection.execute(left, {"schema": SCHEMA}).first() is None:
+                connection.execute(sa.text(f"drop schema if exists {SCHEMA}"))
     finally:
         engine.dispose()
 

@@ -76,6 +76,10 @@ class Outbox:
 
         Raises InvalidOperation (all faults at once), UnknownDestination, ArgumentConflict (the identity exists with
         other arguments), SchemaMissing, RetryTransaction. After the first three the transaction stays usable.
+
+        Two transactions that write the same identity, the same (run, step) or the same ordering key wait for each
+        other's commit. Two that write several of them one by one in opposite orders are a deadlock, which ends as
+        RetryTransaction; `enqueue_many` takes them in one order and has none.
         """
         (outcome,) = self.enqueue_many(session, [write])
         match outcome:

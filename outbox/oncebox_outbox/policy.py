@@ -18,7 +18,8 @@ class Policy:
     lease_s: time a claim lasts, in seconds; must exceed the worst time of a call with its settle (checked at start).
     budget: calls without a verdict before an operation is abandoned (sealed, never resent).
     poison_claims: claims in a row without an outcome before an operation is parked for review.
-    access_lost_after: answers "not authenticated" in a row before an operation says `needs_review`.
+    access_lost_after: outcomes in a row that did not settle, the last two "not authenticated", before an operation
+        says `needs_review`.
     redispatch_s: age at which a dispatch stamp counts as none, in seconds: the message may be lost.
     """
 

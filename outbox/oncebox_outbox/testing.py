@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import text
 
 from oncebox_models.outcomes import Receipt
-from oncebox_models.states import State
+from oncebox_models.states import FINAL_STATES, State
 from oncebox_outbox import status
 from oncebox_outbox.edge import on_connection
 from oncebox_outbox.status import OperationStatus, Transaction
@@ -45,6 +45,8 @@ class OutboxTesting:
         self, session: Transaction, operation_id: str, state: State, *, reason: str = "test"
     ) -> OperationStatus:
         """End a live operation as `saved`, `refused`, `not_saved` or `needs_review`, as a worker would."""
+        if state not in FINAL_STATES:
+            raise ValueError(f"{state} is not an end; settle as {', '.join(sorted(FINAL_STATES))}")
         operation = self._only(session, operation_id)
         receipt = None
         if state is State.SAVED:

@@ -197,7 +197,6 @@ def test_a_callers_search_path_does_not_lead_astray(empty_database: str) -> None
         assert outbox.status(connection, "note-7").state is State.PENDING
 
 
-@pytest.mark.xfail(reason="down drops the schema with RESTRICT and fails as a whole", strict=True)
 def test_down_leaves_the_schema_when_something_else_is_in_it(sender_database: str) -> None:
     with psycopg.connect(sender_database, autocommit=True) as connection:
         connection.execute("create table oncebox.not_ours (id int)")

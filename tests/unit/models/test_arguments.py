@@ -1,5 +1,7 @@
 """Arguments are closed schemas of strings: every fault is found at once, with its path and the limit."""
 
+from typing import Any
+
 import pytest
 
 from oncebox_models.arguments import FOLDER_LENGTH, TEXT_BYTES, TITLE_LENGTH, check_arguments
@@ -86,3 +88,13 @@ def test_only_strings_are_arguments(value: object) -> None:
 def test_a_message_never_repeats_a_long_value() -> None:
     faults = _faults("note.create", CREATE | {"text": ["x" * 10_000]})
     assert len(faults["arguments.text"]) < 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "path"),
+    [(["note.create"], {}, "kind"), ("note.create", None, "arguments"), ("note.create", ["folder"], "arguments")],
+)
+def test_what_is_of_another_type_altogether_is_a_fault(kind: Any, arguments: Any, path: str) -> None:
+    _, faults = check_arguments(kind, arguments)
+
+    assert [fault.path for fault in faults] == [path]
