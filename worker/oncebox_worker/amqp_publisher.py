@@ -43,9 +43,7 @@ class AmqpPublisher:
 
     def publish(self, chunks: Sequence[Chunk]) -> list[ChunkResult]:
         self._failed.clear()
-        ids: list[str] = []
-        for chunk in chunks:
-            ids.append(self._publish(chunk))
+        ids = [self._publish(chunk) for chunk in chunks]
         self._await_confirms()
         lost = dict.fromkeys(self._pending.values(), "no confirm in time")
         failed = lost | self._failed

@@ -21,13 +21,17 @@ REDIS_TRANSPORT: Final = {
 }
 
 
+AMQP_TRANSPORT: Final = {"read_timeout": 5, "write_timeout": 5}
+"""Longest wait for one answer of the broker, in seconds: a frozen one must not keep a worker from leaving."""
+
+
 def celery_config(settings: WorkerSettings) -> dict[str, object]:
     """The configuration of a worker's Celery app."""
     topology = Topology(settings.queue_prefix)
     redis = settings.broker_url.startswith(("redis", "rediss"))
     return {
         "broker_url": settings.broker_url,
-        "broker_transport_options": REDIS_TRANSPORT if redis else {},
+        "broker_transport_options": REDIS_TRANSPORT if redis else AMQP_TRANSPORT,
         "broker_connection_retry_on_startup": True,
         # A long outage must not end the worker.
         "broker_connection_max_retries": None,

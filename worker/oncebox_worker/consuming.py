@@ -10,5 +10,7 @@ class Consumer(consumer.Consumer):
         """The consumer's parts."""
 
         default_steps = [  # noqa: RUF012 (Celery's own shape)
-            step for step in consumer.Consumer.Blueprint.default_steps if not step.endswith(":DelayedDelivery")
+            step
+            for step in consumer.Consumer.Blueprint.default_steps
+            if not step.endswith(":DelayedDelivery")
         ]

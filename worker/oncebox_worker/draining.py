@@ -1,7 +1,7 @@
 """Stopping a worker without repeating work: stop taking messages, finish what is held, then leave.
 
-Celery's own warm shutdown re-delivers finished messages under load. Here SIGTERM first cancels the consumer; when
-nothing is held any more the worker leaves. A second SIGTERM ends it at once: leases then lapse, which is honest.
+Celery's own warm shutdown re-delivers finished messages under load. Here SIGTERM (or Ctrl-C) first cancels the
+consumer; when nothing is held any more the worker leaves. A second one ends it at once: leases then lapse, which is honest.
 """
 
 import os
@@ -39,7 +39,8 @@ class Drain(bootsteps.StartStopStep):
         """The consumer is up (again, after a lost connection)."""
         self._consumer = parent
         self._consuming, self._cancelled = True, False
-        signal.signal(signal.SIGTERM, self._on_sigterm)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
         self._timer = parent.timer.call_repeatedly(_LOOK_S, self._look)
 
     def stop(self, parent):  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
@@ -51,9 +52,9 @@ class Drain(bootsteps.StartStopStep):
         if self._wanted:
             state.should_stop = 0
 
-    def _on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _signal: int, _frame: FrameType | None) -> None:
         if self._wanted:
-            os.write(2, b'{"event": "worker_killed"}\n')
+            os.write(2, b'{"event": "worker_killed", "level": "warning"}\n')
             os._exit(1)
         self._wanted = True
         if not self._consuming:
@@ -65,10 +66,17 @@ class Drain(bootsteps.StartStopStep):
             return
         if not self._cancelled:
             log.info(Event.WORKER_DRAINING, held=len(state.reserved_requests))
-            for name in list(self._consumer.app.amqp.queues.consume_from):
-                self._consumer.cancel_task_queue(name)
             self._cancelled = True
+            self._cancel_consumer()
         self._quiet = 0 if state.reserved_requests else self._quiet + 1
         if self._quiet >= _QUIET_LOOKS:
             log.info(Event.WORKER_DRAINED)
             state.should_stop = 0
+
+    def _cancel_consumer(self) -> None:
+        try:
+            for name in list(self._consumer.app.amqp.queues.consume_from):
+                self._consumer.cancel_task_queue(name)
+        except self._consumer.connection_errors as error:
+            # A broker that answers nothing brings no messages either.
+            log.warning(Event.BROKER_UNREACHABLE, during="drain", error=repr(error)[:200])

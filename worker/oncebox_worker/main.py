@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from types import FrameType
 from uuid import uuid4
 
 from oncebox_worker import logs, preflight, process
@@ -17,8 +18,12 @@ def run_relay(settings: RelaySettings, on_start: Callable[[], None] | None = Non
     logs.configure(settings.log_level)
     preflight.check_relay(settings)
     stop = threading.Event()
+
+    def finish(_signal: int, _frame: FrameType | None) -> None:
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, finish)
     if on_start is not None:
         on_start()
     Relay(settings).run(stop)

@@ -1,12 +1,12 @@
 """The message that travels through the broker: ids only, a hint to look. The outbox is the truth."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 DELIVER_TASK: Final = "oncebox.deliver"
 
@@ -29,6 +29,9 @@ class Chunk(BaseModel):
         return self.model_dump(mode="json")
 
 
+_TASK_BODY: Final = TypeAdapter(tuple[tuple[Chunk], dict[str, object], dict[str, object]])
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
     """Whether the broker took responsibility for a chunk; `reason` says why not."""
@@ -45,8 +48,5 @@ def accepted_ids(results: Sequence[ChunkResult]) -> int:
 
 def from_task_body(body: object) -> Chunk:
     """The chunk in a task message's body `[args, kwargs, embed]`. Raises ValueError when there is none."""
-    match body:
-        case [[Mapping() as message], *_]:
-            return Chunk.model_validate(message)
-        case _:
-            raise ValueError("not a deliver message")
+    (chunk,), _, _ = _TASK_BODY.validate_python(body)
+    return chunk

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import threading
 from typing import Final
@@ -11,6 +12,7 @@ from sqlalchemy import Engine
 from oncebox_destinations.note_service import NoteService
 from oncebox_destinations.reads import ReadRefused, ReceiverUnreachable
 from oncebox_models.calls import Capabilities
+from oncebox_models.schedule import RetrySchedule
 from oncebox_outbox import registry
 from oncebox_outbox.engine import UNAVAILABLE, worker_engine
 from oncebox_outbox.registry import OtherReceiver
@@ -23,7 +25,7 @@ from oncebox_worker.settings import WorkerSettings
 log = Log(__name__)
 
 _EVERY_S: Final = 60.0
-_WHILE_UNSEEN_S: Final = 2.0
+_WHILE_UNSEEN: Final = RetrySchedule(2.0, 15.0)
 
 
 async def ask(settings: WorkerSettings) -> Capabilities:
@@ -50,7 +52,10 @@ def look(settings: WorkerSettings, engine: Engine) -> bool:
             check_receiver(settings, seen.capabilities)
         return seen is not None
     check_receiver(settings, told)
+    first = registry.last_seen(engine, settings.destination) is None
     registry.see(engine, settings.destination, told)
+    if first:
+        log.info(Event.RECEIVER_SEEN, destination=settings.destination, receiver=told.receiver)
     return True
 
 
@@ -61,7 +66,7 @@ def start(settings: WorkerSettings) -> None:
 
 def _watch(settings: WorkerSettings) -> None:
     engine = worker_engine(settings.database_url, pool_size=1, application=f"oncebox watch {os.getpid()}")
-    never = threading.Event()
+    never, misses = threading.Event(), 0
     while True:
         known = False
         try:
@@ -73,4 +78,5 @@ def _watch(settings: WorkerSettings) -> None:
             log.error(Event.RECEIVER_REFUSED, destination=settings.destination, error=str(error))
             os.kill(os.getpid(), signal.SIGTERM)
             return
-        never.wait(_EVERY_S if known else _WHILE_UNSEEN_S)
+        misses = 0 if known else misses + 1
+        never.wait(_EVERY_S if known else _WHILE_UNSEEN.delay_s(misses - 1, random.random))

@@ -20,10 +20,10 @@ class RedisPublisher:
         self._topology: Final = topology
 
     def waiting(self) -> int:
-        return int(self._channel.queue_declare(self._topology.deliver.name, passive=True).message_count)
+        # Not passive: in this protocol an empty queue does not exist, and asking for one would be an error.
+        return int(self._channel.queue_declare(self._topology.deliver.name).message_count)
 
     def publish(self, chunks: Sequence[Chunk]) -> list[ChunkResult]:
-        queue = self._topology.deliver
         for chunk in chunks:
             built = task_message(chunk)
             message = self._channel.prepare_message(
@@ -33,7 +33,8 @@ class RedisPublisher:
                 headers=built.headers,
                 properties=built.properties,
             )
-            self._channel.basic_publish(message, exchange=queue.exchange.name, routing_key=queue.routing_key)
+            # Straight to the queue: a broker that was flushed forgot the exchange's bindings, and would tell nobody.
+            self._channel.basic_publish(message, exchange="", routing_key=self._topology.deliver.name)
         return [ChunkResult(chunk, True) for chunk in chunks]
 
     def dead(self, limit: int) -> list[Chunk | None]:

@@ -63,10 +63,12 @@ def check_receiver(settings: WorkerSettings, told: Capabilities) -> None:
             f"chunk is {settings.chunk}, but the receiver takes at most {told.batch_items} operations a request;"
             f" set ONCEBOX_CHUNK to {told.batch_items} or less"
         )
-    if told.tombstone_retention_s < settings.call_timeout_s + told.request_limit_s:
+    # A packet may be admitted until its deadline, at most the window ahead, and is on its way for a call's time.
+    needed_s = told.admission_window_s + settings.call_timeout_s + told.request_limit_s
+    if told.tombstone_retention_s < needed_s:
         faults.append(
-            f"the receiver forgets a sealed key {told.tombstone_retention_s:g} s after its deadline, but a call may be"
-            f" on its way for {settings.call_timeout_s + told.request_limit_s:g} s; raise its tombstone retention"
+            f"the receiver forgets a sealed key after {told.tombstone_retention_s:g} s, but may still execute a call"
+            f" for it {needed_s:g} s later; raise its tombstone retention, or lower its admission window"
         )
     if faults:
         raise UnsafeSettings(faults)

@@ -12,11 +12,17 @@ from oncebox_outbox.policy import Policy
 class RoleSettings(BaseSettings):
     """What relay and worker share. Durations in seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="ONCEBOX_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="ONCEBOX_",
+        frozen=True,
+        extra="ignore",
+        # A complaint about one setting must not print the others: the token is among them.
+        hide_input_in_errors=True,
+    )
 
     database_url: str
     """The sender's PostgreSQL: postgresql://user@host/database."""
-    broker_url: str
+    broker_url: Annotated[str, Field(pattern="^(amqps?|rediss?)://")]
     """RabbitMQ (amqp://…) or a Redis-protocol broker (redis://…)."""
     queue_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,60}$")] = "oncebox"
     """First part of the broker's queue names: two installations may share one broker."""

@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import psycopg
-import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext

@@ -11,7 +11,8 @@ ARROW = re.compile(r"^\s+(\[\*\]|\w+) --> (\w+): (.+)$", re.MULTILINE)
 
 def test_every_arrow_is_drawn_and_every_drawn_arrow_is_allowed() -> None:
     drawn = {
-        (None if source == "[*]" else source, event, target) for source, target, event in ARROW.findall(PAGE.read_text())
+        (None if source == "[*]" else source, event, target)
+        for source, target, event in ARROW.findall(PAGE.read_text())
     }
     # A colon ends a label in the drawing's language.
     allowed = {(arrow.source, arrow.event.replace(":", " -"), arrow.target) for arrow in ARROWS}

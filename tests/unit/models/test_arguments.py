@@ -92,7 +92,11 @@ def test_a_message_never_repeats_a_long_value() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "arguments", "path"),
-    [(["note.create"], {}, "kind"), ("note.create", None, "arguments"), ("note.create", ["folder"], "arguments")],
+    [
+        (["note.create"], {}, "kind"),
+        ("note.create", None, "arguments"),
+        ("note.create", ["folder"], "arguments"),
+    ],
 )
 def test_what_is_of_another_type_altogether_is_a_fault(kind: Any, arguments: Any, path: str) -> None:
     _, faults = check_arguments(kind, arguments)
