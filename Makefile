@@ -20,7 +20,7 @@ help: ## Show the targets
 setup: $(INSTALLED) ## Make .venv with all that development needs
 
 test: $(INSTALLED) ## Run the tests (TESTS=path, ARGS="-k name", TEST_PROCESSES=2)
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS) $(TESTS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS) $(TESTS)
 
 check: $(INSTALLED) ## Lint, format, types, import directions, dependencies, wheel, a stranger's program
 	$(BIN)/ruff check

@@ -66,6 +66,8 @@ class Reason(StrEnum):
     POISON = "poison"
     ACCESS_LOST = "access_lost"
     RECEIVER_CANNOT_TELL = "receiver_cannot_tell"
+    RECEIVER_NEVER_SEEN = "receiver_never_seen"
+    """Not an end: why a pending operation is not sent. No worker has reached its receiver yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,11 @@ def settle(
         )
         for operation in call.operations
     }
+    # One draw a call: what was turned away together comes back together, as one call again.
+    drawn = random()
     steps = {
         operation.outgoing.id: next_step(
-            operation.entry, call.kind, answers[operation.outgoing.id], policy, random
+            operation.entry, call.kind, answers[operation.outgoing.id], policy, lambda: drawn
         )
         for operation in call.operations
     }

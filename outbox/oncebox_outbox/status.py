@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from oncebox_models.names import wrong_operation_id
 from oncebox_models.outcomes import Receipt
-from oncebox_models.states import DEFINITE_STATES, FINAL_STATES, State, Wanted
+from oncebox_models.states import DEFINITE_STATES, FINAL_STATES, Reason, State, Wanted
 from oncebox_outbox import statements, wording
 from oncebox_outbox.edge import database_errors, on_connection
 
@@ -109,7 +109,7 @@ def from_row(row: Row[*tuple[object, ...]]) -> OperationStatus:
         step=row.step,
         purpose=row.purpose,
         state=state,
-        reason=row.reason or row.review or row.wanted_reason or row.last_reason,
+        reason=row.reason or row.review or row.wanted_reason or row.last_reason or _unseen(row),
         receipt=Receipt.parse(row.receipt) if row.receipt else None,
         problem=row.problem or row.refusal,
         wanted=Wanted(row.wanted) if live else None,
@@ -122,6 +122,10 @@ def from_row(row: Row[*tuple[object, ...]]) -> OperationStatus:
         supersedes=row.supersedes,
         as_of=row.as_of,
     )
+
+
+def _unseen(row: Row[*tuple[object, ...]]) -> str | None:
+    return Reason.RECEIVER_NEVER_SEEN if row.receiver_unseen else None
 
 
 def _uuid_or_none(text: str) -> UUID | None:

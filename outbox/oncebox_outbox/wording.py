@@ -56,6 +56,11 @@ def _last(reason: str | None) -> str:
 def _pending(operation_id: str, reason: str | None, wanted: Wanted | None) -> str:
     if wanted is Wanted.ABANDON:
         return f"NOT SENT YET: {operation_id} is being given up ({_ending(reason)}); that is not written down yet."
+    if reason == Reason.RECEIVER_NEVER_SEEN:
+        return (
+            f"NOT SENT YET: {operation_id} is committed; no worker has reached its receiver yet."
+            " Is a worker running, and the receiver up?"
+        )
     return f"NOT SENT YET: {operation_id} is committed and waits to be delivered{_last(reason)}."
 
 

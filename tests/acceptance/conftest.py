@@ -63,7 +63,7 @@ def standing_town(
 @pytest.fixture
 def town(standing_town: Town) -> Town:
     """An installation on RabbitMQ, whole when the test begins. Others use it, too, one test after another, since
-    starting one takes seconds: a test speaks of its own keys only. Mark it with ``xdist_group("town")``."""
+    starting one takes seconds: a test speaks of its own keys only."""
     standing_town.be_whole()
     return standing_town
 

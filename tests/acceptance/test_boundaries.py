@@ -17,7 +17,6 @@ from tests.acceptance.witness import Witness
 from tests.support.faultproxy import Exchange, FaultProxy
 from tests.support.polling import eventually
 
-pytestmark = pytest.mark.xdist_group("town")
 DELIVERIES = 32
 
 

@@ -1,10 +1,6 @@
 """What arrives is what was saved, and where it may not go it is refused for good."""
 
-import pytest
-
 from tests.acceptance.town import Town
-
-pytestmark = pytest.mark.xdist_group("town")
 
 TEXTS = {
     "scripts": "Grüße, Ελλάδα, Пётр, 日本語, עברית, العربية, हिन्दी, 👩‍🔬🪸 e\u0301 é \u200b\u202e\ufeff \x7f",

@@ -11,8 +11,6 @@ from tests.support import processes
 from tests.support.databases import ROOT
 from tests.support.polling import eventually
 
-pytestmark = pytest.mark.xdist_group("town")
-
 
 @pytest.mark.parametrize(("when", "notes"), [("after", 1), ("before", 0)])
 def test_kill_9_of_the_agent_beside_its_commit(town: Town, when: str, notes: int) -> None:

@@ -5,8 +5,6 @@ import re
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.town import Town
 from tests.support import processes
 
@@ -15,8 +13,6 @@ PYTHON, SHELL = (
     [match[1] for match in re.finditer(rf"```{kind}\n(.*?)```", README, re.DOTALL)]
     for kind in ("python", "sh")
 )
-
-pytestmark = pytest.mark.xdist_group("town")
 
 
 def test_the_python_example_saves_a_note(town: Town) -> None:

@@ -4,8 +4,6 @@ import pytest
 
 from tests.acceptance.town import Town
 
-pytestmark = pytest.mark.xdist_group("town")
-
 
 @pytest.mark.parametrize(
     ("settings", "names"),

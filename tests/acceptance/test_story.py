@@ -3,13 +3,9 @@
 import json
 import signal
 
-import pytest
-
 from tests.acceptance.town import Town
 from tests.acceptance.witness import Witness
 from tests.support.polling import eventually
-
-pytestmark = pytest.mark.xdist_group("town")
 
 
 def test_a_save_whose_reply_is_lost_is_asked_for_and_not_sent_again(town: Town) -> None:

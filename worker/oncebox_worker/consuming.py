@@ -9,7 +9,8 @@ class Consumer(consumer.Consumer):
     class Blueprint(consumer.Consumer.Blueprint):
         """The consumer's parts."""
 
-        default_steps = [  # noqa: RUF012 (Celery's own shape)
+        # Celery's shape: a list, though its stubs say set.
+        default_steps = [  # noqa: RUF012  # pyright: ignore[reportAssignmentType]
             step
             for step in consumer.Consumer.Blueprint.default_steps
             if not step.endswith(":DelayedDelivery")

@@ -15,6 +15,7 @@ from oncebox_models.calls import Capabilities
 from oncebox_models.schedule import RetrySchedule
 from oncebox_outbox import registry
 from oncebox_outbox.engine import UNAVAILABLE, worker_engine
+from oncebox_outbox.errors import OutboxError
 from oncebox_outbox.registry import OtherReceiver
 from oncebox_worker import process
 from oncebox_worker.events import Event
@@ -71,7 +72,7 @@ def _watch(settings: WorkerSettings) -> None:
         known = False
         try:
             known = look(settings, engine)
-        except UNAVAILABLE as error:
+        except (*UNAVAILABLE, OutboxError) as error:
             log.warning(Event.DATABASE_UNREACHABLE, during="watch", error=str(error).splitlines()[0][:200])
         except (OtherReceiver, UnsafeSettings) as error:
             # Another party's keys are not ours, and unsafe numbers void the guarantees: drain and end.

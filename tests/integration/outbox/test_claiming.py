@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from oncebox_models.outcomes import Outcome
-from oncebox_models.states import CallKind, State, Wanted
+from oncebox_models.states import CallKind, Reason, State, Wanted
 from oncebox_outbox.claiming import dispatch, undispatch
 from oncebox_outbox.policy import Policy
 from oncebox_outbox.settling import park_poison, settle_unsent
@@ -343,3 +343,12 @@ def test_dispatch_names_the_kind_of_the_next_call(sender: Sender) -> None:
     sender.answer(sender.claim_one(given_up), Outcome.REFUSED)
     kinds = {due.id: due.kind for due in dispatch(sender.worker, POLICY, low_mark=None, limit=10)}
     assert kinds == {fresh: CallKind.SEND, asked: CallKind.STATUS, given_up: CallKind.SEAL}
+
+
+def test_a_receiver_that_was_never_seen_is_said_to_be_why(sender: Sender) -> None:
+    sender.enqueue_one()
+    assert sender.status().reason is None
+
+    sender.change("update oncebox.destination set capabilities = null, capabilities_seen_at = null", ())
+
+    assert sender.status().reason == Reason.RECEIVER_NEVER_SEEN

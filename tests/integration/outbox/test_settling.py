@@ -433,3 +433,15 @@ def test_the_random_source_is_the_callers(sender: Sender) -> None:
     assert settle(sender.worker, POLICY, call, all_answer(call, Outcome.NOT_EXECUTED), no_jitter).due_now == {
         id
     }
+
+
+def test_what_was_turned_away_together_comes_back_together(sender: Sender) -> None:
+    """Jitter spreads calls, not the operations of one: they would come back as a call each."""
+    ids = [sender.enqueue_one(f"note-{n}") for n in range(5)]
+    (call,) = sender.claim(*ids).calls
+    draws = iter((0.5, 0.1, 0.9))
+
+    settle(sender.worker, POLICY, call, all_answer(call, Outcome.NOT_EXECUTED), lambda: next(draws))
+
+    assert sender.scalar("select count(distinct ready_at) from oncebox.outbox_entry") == 1
+    assert next(draws) == 0.1

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from oncebox_destinations.note_service import NoteService
 from oncebox_models.calls import Capabilities
+from oncebox_models.tables import WAKE_CHANNEL
 from oncebox_outbox import Enqueued, Intent, OperationStatus, Outbox, Write, registry
 from oncebox_outbox.engine import worker_engine
 from oncebox_worker import process
@@ -177,6 +178,8 @@ class Sender:
             yield alive
         finally:
             stop.set()
+            # It may sleep for as long as its idle poll.
+            self.change(f"notify {WAKE_CHANNEL}")
             thread.join(40)
             assert not thread.is_alive(), "the relay did not stop"
             assert not failures, failures

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from oncebox_worker import amqp_publisher, relay, topology
+from oncebox_worker import amqp_publisher, topology
 from oncebox_worker.amqp_publisher import AmqpPublisher
 from oncebox_worker.relay import BrokerUnreachable, Pass
 from tests.integration.worker.parties import Sender, through
@@ -167,12 +167,6 @@ def test_queues_that_were_deleted_are_made_again(seen: Sender) -> None:
         assert seen.stamped() == set()
         assert made.run_once() == Pass(published=1)
     assert seen.taken_ids() == [[id]]
-
-
-def test_the_delay_between_tries_grows_to_a_ceiling() -> None:
-    """The outage schedule: exponential with full jitter, at most five seconds."""
-    longest = [relay._OUTAGE.delay_s(failures, lambda: 1.0) for failures in range(8)]
-    assert longest == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
 
 def outages(caplog: pytest.LogCaptureFixture) -> list[object]:

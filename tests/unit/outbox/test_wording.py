@@ -93,3 +93,10 @@ def test_a_review_never_says_none(reason: str | None) -> None:
 def test_saved_without_a_receipt_cannot_be_said() -> None:
     with pytest.raises(ValueError, match="saved without a receipt"):
         say(State.SAVED, "note-7", None, None, None, None)
+
+
+def test_a_receiver_that_was_never_seen_is_why_nothing_was_sent() -> None:
+    told = say(State.PENDING, "note-7", Reason.RECEIVER_NEVER_SEEN, None, None, Wanted.DELIVER)
+
+    assert told.startswith("NOT SENT YET: note-7")
+    assert "no worker has reached its receiver yet" in told
