@@ -58,6 +58,8 @@ def celery_config(settings: WorkerSettings) -> dict[str, object]:
         "worker_consumer": "oncebox_worker.consuming:Consumer",
         # Its queue is exclusive to a node's name, and the default name is the same for all workers of a machine.
         "worker_enable_remote_control": False,
+        # For Celery's own command; its default is the number of cores, and our connections are counted for this.
+        "worker_concurrency": settings.concurrency,
         "worker_prefetch_multiplier": 1,
         "worker_cancel_long_running_tasks_on_connection_loss": True,
         "worker_disable_rate_limits": True,

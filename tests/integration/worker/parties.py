@@ -121,8 +121,13 @@ class Sender:
         registry.see(self.worker, "notes", Capabilities(**{**_as_fields(CAPABILITIES), **changes}))
 
     def relay_settings(self, **changes: Any) -> RelaySettings:
-        given: dict[str, Any] = {"database_url": self.database_url, "broker_url": self.broker_url}
-        return RelaySettings(**{**given, "queue_prefix": self.prefix, **changes})
+        given: dict[str, Any] = {
+            "database_url": self.database_url,
+            "broker_url": self.broker_url,
+            "queue_prefix": self.prefix,
+        }
+        given |= changes
+        return RelaySettings(**given)
 
     def worker_settings(
         self, notes_url: str = NOWHERE, token: str = SECRET, **changes: Any
@@ -134,7 +139,8 @@ class Sender:
             "notes_url": notes_url,
             "token": SecretStr(token),
         }
-        return WorkerSettings(**{**given, **changes})
+        given |= changes
+        return WorkerSettings(**given)
 
     def environment(self, notes_url: str = NOWHERE, token: str = SECRET, **more: str) -> dict[str, str]:
         """What a relay's or a worker's process is started with."""

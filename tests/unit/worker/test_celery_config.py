@@ -49,6 +49,8 @@ def config(broker_url: str = "amqp://guest@127.0.0.1//") -> dict[str, Any]:
         # Its queue belongs to a node's name, which two plain workers of one machine share (surprise 8).
         ("worker_enable_remote_control", False),
         ("worker_prefetch_multiplier", 1),
+        # ONCEBOX_CONCURRENCY counts for Celery's own command, too.
+        ("worker_concurrency", 8),
         ("worker_cancel_long_running_tasks_on_connection_loss", True),
         ("worker_send_task_events", False),
         ("task_send_sent_event", False),
@@ -88,6 +90,7 @@ def test_the_one_queue_is_a_quorum_queue_on_a_direct_exchange() -> None:
         True,
         True,
     )
+    assert queue.queue_arguments is not None
     assert queue.queue_arguments["x-dead-letter-exchange"] == Topology("try").dead.exchange.name
     assert Topology("try").dead.queue_arguments == {"x-queue-type": "quorum"}
     assert config()["task_default_queue"] == queue.name
