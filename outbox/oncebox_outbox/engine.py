@@ -21,6 +21,8 @@ def worker_engine(url: str | URL, *, pool_size: int, application: str) -> Engine
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,
+        # An error that shows parameters would show a note's text in a log.
+        hide_parameters=True,
         connect_args={
             "application_name": application,
             "connect_timeout": 5,

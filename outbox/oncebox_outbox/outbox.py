@@ -79,7 +79,8 @@ class Outbox:
 
         Two transactions that write the same identity, the same (run, step) or the same ordering key wait for each
         other's commit. Two that write several of them one by one in opposite orders are a deadlock, which ends as
-        RetryTransaction; `enqueue_many` takes them in one order and has none.
+        RetryTransaction; `enqueue_many` takes them in one order and has none. Under SERIALIZABLE the caller's own
+        commit can be refused, too (SQLSTATE 40001): run the transaction again, as after RetryTransaction.
         """
         (outcome,) = self.enqueue_many(session, [write])
         match outcome:

@@ -55,8 +55,11 @@ def refuse(error: Exception) -> NoReturn:
 def _check_receiver(settings: WorkerSettings) -> None:
     engine = worker_engine(settings.database_url, pool_size=1, application="oncebox start")
     try:
-        registry.register(engine, settings.destination, settings.notes_url, "A")
+        if registry.last_seen(engine, settings.destination) is None:
+            registry.register(engine, settings.destination, settings.notes_url, "A")
         receiver_watch.look(settings, engine)
+        # Only now: an address where another receiver answers is not written down.
+        registry.register(engine, settings.destination, settings.notes_url, "A")
     except registry.OtherReceiver as error:
         raise UnsafeSettings([str(error)]) from error
     finally:

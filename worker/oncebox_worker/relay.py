@@ -44,10 +44,9 @@ _BROKER_ERRORS: Final = (OSError, KombuError, AMQPError, RedisError)
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass did: operations handed over, given back, settled as never sent, parked as poison."""
+    """What one pass did: operations handed over, settled as never sent, parked as poison; `full`: more is due."""
 
     published: int = 0
-    returned: int = 0
     unsent: int = 0
     parked: int = 0
     full: bool = False
@@ -113,7 +112,7 @@ class Relay:
         due = self._due()
         full = len(due) == self._settings.pass_limit
         published = self._publish(publisher, due) if due else 0
-        return Pass(published, len(due) - published, unsent, parked, full)
+        return Pass(published, unsent, parked, full)
 
     def _due(self) -> list[Due]:
         """Stamp what is due. Below the mark all was stamped just now; a full scan looks there again now and then."""

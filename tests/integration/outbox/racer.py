@@ -14,7 +14,9 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 
+import psycopg
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from oncebox_outbox import Enqueued, RetryTransaction, Write
@@ -33,6 +35,12 @@ def _transaction(engine: sa.Engine, writes: Sequence[Write], told: Counter[str])
             with Session(engine) as session, session.begin():
                 outcomes = OUTBOX.enqueue_many(session, writes)
         except RetryTransaction:
+            told["retried"] += 1
+            continue
+        except OperationalError as error:
+            # The caller's own COMMIT, which nobody but the caller can catch.
+            if not isinstance(error.orig, psycopg.errors.SerializationFailure):
+                raise
             told["retried"] += 1
             continue
         told.update(

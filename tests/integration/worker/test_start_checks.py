@@ -136,6 +136,7 @@ def test_another_receiver_behind_the_address(
     settings = sender.worker_settings(service.url, token)
     (fault,) = refused(capsys, lambda: preflight.check_worker(settings), code=1)
     assert "receiver-1" in fault
+    assert sender.scalar("select base_url from oncebox.destination where name = 'notes'") != service.url
     with pytest.raises(registry.OtherReceiver):
         receiver_watch.look(settings, sender.worker)
 
