@@ -136,15 +136,18 @@ class Relay:
         try:
             results = publisher.publish(chunks)
         except _BROKER_ERRORS as error:
+            # The connection goes first: should the database be away, too, nobody uses it again.
+            lost = self._lost(error)
             claiming.undispatch(self._engine, [entry.id for entry in due], due[0].dispatched_at)
-            raise self._lost(error) from error
+            raise lost from error
         left = [result for result in results if not result.accepted]
         if left:
             ids = [id for result in left for id in result.chunk.ids]
-            claiming.undispatch(self._engine, ids, due[0].dispatched_at)
             log.warning(Event.PUBLISH_FAILED, operations=len(ids), reason=left[0].reason)
             # Confirms that never came leave the connection in doubt, and the others would come back at once.
-            raise self._lost(BrokerUnreachable(left[0].reason))
+            lost = self._lost(BrokerUnreachable(left[0].reason))
+            claiming.undispatch(self._engine, ids, due[0].dispatched_at)
+            raise lost
         count = accepted_ids(results)
         log.info(Event.CHUNK_PUBLISHED, chunks=len(chunks), operations=count)
         return count
