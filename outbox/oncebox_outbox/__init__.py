@@ -10,7 +10,7 @@ print(outbox.wait(engine, save.operation_id, timeout=30).say)
 from oncebox_models.arguments import Fault, Kind
 from oncebox_models.outcomes import Receipt
 from oncebox_models.states import State
-from oncebox_outbox.enqueue import Enqueued, Write
+from oncebox_outbox.enqueue import Enqueued
 from oncebox_outbox.errors import (
     ArgumentConflict,
     InvalidOperation,
@@ -23,6 +23,7 @@ from oncebox_outbox.errors import (
 from oncebox_outbox.intents import Intent
 from oncebox_outbox.outbox import Outbox
 from oncebox_outbox.status import OperationStatus
+from oncebox_outbox.writes import Write
 
 __all__ = [
     "ArgumentConflict",

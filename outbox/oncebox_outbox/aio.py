@@ -8,15 +8,16 @@ from uuid import UUID
 
 import psycopg
 from sqlalchemy import Connection, text
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 
 from oncebox_models.tables import SETTLED_CHANNEL
-from oncebox_outbox.enqueue import Enqueued, Write
+from oncebox_outbox.enqueue import Enqueued
 from oncebox_outbox.errors import ArgumentConflict, InvalidOperation
 from oncebox_outbox.intents import Intent
 from oncebox_outbox.outbox import Outbox
 from oncebox_outbox.status import OperationStatus
 from oncebox_outbox.waiting import POLL_S
+from oncebox_outbox.writes import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +106,30 @@ class AsyncOutbox:
 
     async def wait(self, engine: AsyncEngine, operation_id: str, *, timeout: float) -> OperationStatus:
         """See `Outbox.wait`."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + timeout
+        end = asyncio.get_running_loop().time() + timeout
+        async with engine.connect() as connection:
+            listening = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            try:
+                await listening.execute(text(f"listen {SETTLED_CHANNEL}"))
+                known = await self._look_until(listening, operation_id, end)
+            except BaseException:
+                # It may be in the middle of something (a cancelled task): it does not go back to a pool.
+                await listening.invalidate()
+                raise
+            await listening.execute(text(f"unlisten {SETTLED_CHANNEL}"))
+            return known
 
+    async def _look_until(self, listening: AsyncConnection, operation_id: str, end: float) -> OperationStatus:
         def look(connection: Connection) -> OperationStatus:
             return self._outbox.status(connection, operation_id)
 
-        async with engine.connect() as connection:
-            listening = await connection.execution_options(isolation_level="AUTOCOMMIT")
-            await listening.execute(text(f"listen {SETTLED_CHANNEL}"))
-            try:
-                while True:
-                    status = await listening.run_sync(look)
-                    left_s = end - loop.time()
-                    if status.final or left_s <= 0:
-                        return status
-                    raw = await listening.get_raw_connection()
-                    await _next_word(raw.driver_connection, min(left_s, POLL_S))
-            finally:
-                await listening.execute(text(f"unlisten {SETTLED_CHANNEL}"))
+        while True:
+            status = await listening.run_sync(look)
+            left_s = end - asyncio.get_running_loop().time()
+            if status.final or left_s <= 0:
+                return status
+            raw = await listening.get_raw_connection()
+            await _next_word(raw.driver_connection, min(left_s, POLL_S))
 
     @property
     def _outbox(self) -> Outbox:

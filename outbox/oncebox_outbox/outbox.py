@@ -10,10 +10,11 @@ from sqlalchemy import Engine
 from oncebox_models.arguments import Kind
 from oncebox_outbox import cancelling, status, waiting
 from oncebox_outbox.edge import on_connection
-from oncebox_outbox.enqueue import Enqueued, Party, Write, enqueue_all
+from oncebox_outbox.enqueue import Enqueued, enqueue_all
 from oncebox_outbox.errors import ArgumentConflict, InvalidOperation, OperationNotFound
 from oncebox_outbox.intents import Intent
 from oncebox_outbox.status import OperationStatus, Transaction
+from oncebox_outbox.writes import Party, Write
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import psycopg
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from oncebox_models.tables import SETTLED_CHANNEL
 from oncebox_outbox.errors import OperationNotFound
@@ -27,17 +27,27 @@ def wait(
         # Listen before the first look: what settles in between is then announced.
         connection.execute(text(f"listen {SETTLED_CHANNEL}"))
         try:
-            while True:
-                found = find(connection, operation_id, **scope)
-                if not found:
-                    raise OperationNotFound(operation_id)
-                left_s = end - time.monotonic()
-                if found[0].final or left_s <= 0:
-                    return found[0]
-                _next_word(connection.connection.driver_connection, min(left_s, POLL_S))
-        finally:
-            # The connection goes back to a pool: nobody else wants these words.
-            connection.execute(text(f"unlisten {SETTLED_CHANNEL}"))
+            known = _look_until(connection, operation_id, end, scope)
+        except BaseException:
+            # It may be in the middle of something (Ctrl-C): it does not go back to a pool.
+            connection.invalidate()
+            raise
+        # The connection goes back to a pool: nobody else wants these words.
+        connection.execute(text(f"unlisten {SETTLED_CHANNEL}"))
+        return known
+
+
+def _look_until(
+    connection: Connection, operation_id: str, end: float, scope: Mapping[str, str | None]
+) -> OperationStatus:
+    while True:
+        found = find(connection, operation_id, **scope)
+        if not found:
+            raise OperationNotFound(operation_id)
+        left_s = end - time.monotonic()
+        if found[0].final or left_s <= 0:
+            return found[0]
+        _next_word(connection.connection.driver_connection, min(left_s, POLL_S))
 
 
 def _next_word(driver_connection: object, timeout_s: float) -> None:
