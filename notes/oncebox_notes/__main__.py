@@ -7,6 +7,8 @@ On stdout: one JSON object, or one a line for lists. On stderr: what went wrong,
     migrate up|down|status                                  {"revision", "head", "current"}; `status` exits 8 if not current
     token create --tenant T --principal P                   {"id", "token", "tenant", "principal", "delegate", "tenants", "created_at"}
                  [--delegate --tenants T1,T2]
+                 [--value-from-env NAME]                registers the token in that variable: the same without "token",
+                                                        and with "created", which is false for one that was known
     token list                                              a line a token, without the secret
     token revoke ID                                         {"id", "tenant", "principal", "revoked_at"}
     grant add --tenant T --principal P --folder F           {"id", "tenant", "principal", "folder", "granted_at", "created"}
@@ -19,6 +21,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 8 check failed, 9 the database 
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -53,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
         return action(settings, arguments)
     except administration.NotFoundError as error:
         return _fail(NOT_FOUND, str(error))
-    except administration.InvalidNameError as error:
+    except (administration.InvalidNameError, administration.InvalidTokenError) as error:
         return _fail(USAGE, str(error))
     except psycopg.errors.UndefinedTable:
         return _fail(ERROR, "the database has no tables of the note service; run `migrate up` first")
@@ -96,9 +99,16 @@ def _token_create(settings: Settings, arguments: Arguments) -> int:
     tenants: list[str] = arguments.tenants.split(",") if arguments.tenants else []
     if arguments.delegate != bool(tenants):
         return _fail(USAGE, "--delegate and --tenants T1,T2 go together: name the tenants that it may act in")
+    variable: str | None = arguments.value_from_env
+    given = os.environ.get(variable, "") if variable is not None else None
+    if given == "":
+        return _fail(USAGE, f"{variable} is not set: --value-from-env reads the token from it")
     with _connect(settings) as connection:
-        created = administration.create_token(connection, arguments.tenant, arguments.principal, tenants)
-        _print([created])
+        whose = connection, arguments.tenant, arguments.principal, tenants
+        if given is None:
+            _print([administration.create_token(*whose)])
+        else:
+            _print([administration.register_token(*whose, given)])
     return OK
 
 
@@ -160,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     _scope(create, required=True)
     create.add_argument("--delegate", action="store_true")
     create.add_argument("--tenants", default="", metavar="T1,T2")
+    create.add_argument("--value-from-env", metavar="NAME")
     create.set_defaults(action=_token_create)
     token.add_parser("list").set_defaults(action=_token_list)
     revoke = token.add_parser("revoke")

@@ -1,5 +1,6 @@
 """What an operator does with the service's database: tokens and grants. Each function returns what to print."""
 
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -19,6 +20,10 @@ class InvalidNameError(ValueError):
     """A tenant, a principal or a folder is not written as it must be; the message says how."""
 
 
+class InvalidTokenError(ValueError):
+    """A given token cannot be registered; the message says why, and never shows the token."""
+
+
 def forgetful_settings(connection: Connection) -> list[str]:
     """The settings of the server under which a confirmed note can be gone after a crash; none is right."""
     return [row[0] for row in connection.execute(statements.FORGETFUL).fetchall()]
@@ -26,27 +31,33 @@ def forgetful_settings(connection: Connection) -> list[str]:
 
 def create_token(connection: Connection, tenant: str, principal: str, tenants: list[str]) -> Row:
     """A new token, shown once. With `tenants` it is a delegate's: it may act for their principals."""
-    for name in (tenant, principal, *tenants):
-        _check_name(name)
     token_id, token, secret_hash = identity.mint_token()
-    parameters: dict[str, Any] = {
-        "id": token_id,
-        "tenant": tenant,
-        "principal": principal,
-        "delegate": bool(tenants),
-        "tenants": tenants,
-        "secret_hash": secret_hash,
-    }
-    created_at = connection.execute(statements.TOKEN_CREATE, parameters).fetchall()[0][0]
-    return {
-        "id": token_id,
-        "token": token,
-        "tenant": tenant,
-        "principal": principal,
-        "delegate": bool(tenants),
-        "tenants": tenants,
-        "created_at": format_moment(created_at),
-    }
+    wanted = _token(token_id, tenant, principal, tenants)
+    created_at = connection.execute(
+        statements.TOKEN_CREATE, {**wanted, "secret_hash": secret_hash}
+    ).fetchall()[0][0]
+    return {"id": token_id, "token": token, **wanted, "created_at": format_moment(created_at)}
+
+
+def register_token(
+    connection: Connection, tenant: str, principal: str, tenants: list[str], token: str
+) -> Row:
+    """A token that was made elsewhere, in the form of ours; `created` is false when it was registered already.
+
+    Raises `InvalidTokenError` for another form, and when its id is known with another secret or for another party,
+    or was revoked: then nothing is written.
+    """
+    parts = identity.split_token(token)
+    if parts is None:
+        raise InvalidTokenError(
+            "the given token is not written as ours are: oncebox_, 16 of 0-9 a-f, _, 43 of A-Z a-z 0-9 _ -"
+        )
+    token_id, secret = parts
+    wanted = _token(token_id, tenant, principal, tenants)
+    parameters = {**wanted, "secret_hash": identity.secret_hash(secret)}
+    added = connection.execute(statements.TOKEN_REGISTER, parameters).fetchall()
+    created_at = added[0][0] if added else _registered(connection, wanted, secret)
+    return {**wanted, "created_at": format_moment(created_at), "created": bool(added)}
 
 
 def list_tokens(connection: Connection) -> list[Row]:
@@ -118,6 +129,34 @@ def list_grants(connection: Connection, tenant: str | None, principal: str | Non
         }
         for grant_id, of_tenant, of_principal, path, granted_at, revoked_at in rows
     ]
+
+
+def _token(token_id: str, tenant: str, principal: str, tenants: list[str]) -> Row:
+    for name in (tenant, principal, *tenants):
+        _check_name(name)
+    return {
+        "id": token_id,
+        "tenant": tenant,
+        "principal": principal,
+        "delegate": bool(tenants),
+        "tenants": tenants,
+    }
+
+
+def _registered(connection: Connection, wanted: Row, secret: str) -> datetime:
+    """When the very same token was registered. Raises `InvalidTokenError` when it is not the same."""
+    found = connection.execute(statements.TOKEN_REGISTERED, {"id": wanted["id"]}).fetchall()[0]
+    tenant, principal, tenants, secret_hash, created_at, revoked_at = found
+    if not identity.matches(secret, secret_hash):
+        raise InvalidTokenError(f"the token {wanted['id']} is registered with another secret; make a new one")
+    if (tenant, principal, tenants) != (wanted["tenant"], wanted["principal"], wanted["tenants"]):
+        acting = f", acting in {', '.join(tenants)}" if tenants else ""
+        raise InvalidTokenError(
+            f"the token {wanted['id']} is registered for {tenant}/{principal}{acting}; make a new one"
+        )
+    if revoked_at is not None:
+        raise InvalidTokenError(f"the token {wanted['id']} was revoked; make a new one")
+    return created_at
 
 
 def _grant(tenant: str, principal: str, folder: str) -> dict[str, str]:

@@ -50,6 +50,17 @@ VALUES (%(id)s, %(tenant)s, %(principal)s, %(delegate)s, %(tenants)s, %(secret_h
 RETURNING created_at
 """
 
+TOKEN_REGISTER: Final = """
+INSERT INTO token (id, tenant, principal, delegate, tenants, secret_hash)
+VALUES (%(id)s, %(tenant)s, %(principal)s, %(delegate)s, %(tenants)s, %(secret_hash)s)
+ON CONFLICT (id) DO NOTHING
+RETURNING created_at
+"""
+
+TOKEN_REGISTERED: Final = """
+SELECT tenant, principal, tenants, secret_hash, created_at, revoked_at FROM token WHERE id = %(id)s
+"""
+
 TOKEN_LIST: Final = """
 SELECT id, tenant, principal, delegate, tenants, created_at, revoked_at FROM token ORDER BY created_at, id
 """

@@ -21,7 +21,7 @@ crashes, times out or arrives twice, one note results, and you are told the trut
 """
 
 _EPILOGUE: Final = """
-First steps: `oncebox migrate up`, then `oncebox enqueue --help`. Every option has a variable: `--database-url` is
+First steps: `oncebox up`, and in another terminal `oncebox enqueue --help`. Every option has a variable: `--database-url` is
 `ONCEBOX_DATABASE_URL`. Exit codes: 0 ok · 1 error · 2 usage · 3 not found · 4 conflict · 5 outcome unknown ·
 6 settled as not saved or refused · 7 wait timed out · 8 check failed · 9 dependency unreachable · 130 interrupted.
 """
@@ -29,13 +29,17 @@ First steps: `oncebox migrate up`, then `oncebox enqueue --help`. Every option h
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command: how it is typed, where it is, and the first line of its docstring, known without importing it."""
+    """One command: how it is typed, where it is, and the first line of its docstring, known without importing it.
+
+    alone: it makes an installation of its own, or needs none; a running `up` is nothing to it.
+    """
 
     path: tuple[str] | tuple[str, str]
     module: str
     function: str
     summary: str
     group: Group | None = None
+    alone: bool = False
 
 
 GROUPS: Final = {
@@ -57,6 +61,15 @@ COMMANDS: Final = (
     Command(("grant", "list"), "grants", "list_grants", "List grants, revoked ones too."),
     Command(("grant", "revoke"), "grants", "revoke", "Take a grant back."),
     Command(("notes", "serve"), "notes", "serve", "Serve notes over HTTP."),
+    Command(("up",), "upping", "up", "Run everything on this machine.", _RUN, alone=True),
+    Command(
+        ("demo",),
+        "demonstrating",
+        "demo",
+        "Watch notes arrive exactly once while everything breaks.",
+        _RUN,
+        alone=True,
+    ),
     Command(("relay",), "roles", "relay", "Hand due operations to the broker.", _RUN),
     Command(("worker",), "roles", "worker", "Deliver operations to the note service.", _RUN),
     Command(("enqueue",), "writing", "enqueue", "Commit the wish to save a note.", _WRITE_AND_ASK),
@@ -64,9 +77,28 @@ COMMANDS: Final = (
     Command(("wait",), "asking", "wait", "Wait until an operation is settled.", _WRITE_AND_ASK),
     Command(("show",), "asking", "show", "Show an operation with every call for it.", _WRITE_AND_ASK),
     Command(("list",), "asking", "list_operations", "List operations, newest first.", _WRITE_AND_ASK),
+    Command(
+        ("retry",), "moving", "retry", "Try an operation again now, not on its schedule.", _WRITE_AND_ASK
+    ),
+    Command(("cancel",), "moving", "cancel", "Give an operation up.", _WRITE_AND_ASK),
+    Command(
+        ("reconcile",), "moving", "reconcile", "Ask the receiver now about what is unknown.", _WRITE_AND_ASK
+    ),
     Command(("lag",), "lag", "lag", "Say how much is open, and how old it is.", _CHECK),
     Command(("verify",), "verifying", "verify", "Compare the ledger with the receiver's notes.", _CHECK),
-    Command(("version",), "versions", "show_version", "Print the version.", _CHECK),
+    Command(("doctor",), "doctoring", "doctor", "Look whether everything is as it must be.", _CHECK),
+    Command(("config",), "configuring", "config", "Show every setting and where it comes from.", _CHECK),
+    Command(("env",), "configuring", "env", "Print the current settings as `export` lines.", _CHECK),
+    Command(("prune",), "pruning", "prune", "Forget the arguments and calls of old operations.", _RUN),
+    Command(
+        ("completion",),
+        "completing",
+        "completion",
+        "Print a shell's completion of this command.",
+        _SET_UP,
+        alone=True,
+    ),
+    Command(("version",), "versions", "show_version", "Print the version.", _CHECK, alone=True),
 )
 
 
@@ -86,11 +118,10 @@ def build(tokens: Sequence[str] | None = None) -> App:
     }
     for sub in subs.values():
         app.command(sub)
-    words = None if tokens is None else [token for token in tokens if not token.startswith("-")]
     for command in COMMANDS:
         parent = subs[command.path[0]] if len(command.path) > 1 else app
         # A summary given here would take the place of the command's own help.
-        named = words is None or tuple(words[: len(command.path)]) == command.path
+        named = tokens is None or command == named_by(tokens)
         parent.command(
             f"oncebox_operate.commands.{command.module}:{command.function}",
             name=command.path[-1],
@@ -99,3 +130,22 @@ def build(tokens: Sequence[str] | None = None) -> App:
             group=command.group,
         )
     return app
+
+
+def named_by(tokens: Sequence[str]) -> Command | None:
+    """The command that a command line names; None when it names none."""
+    words = [token for token in tokens if not token.startswith("-")]
+    return next((command for command in COMMANDS if tuple(words[: len(command.path)]) == command.path), None)
+
+
+def variables() -> set[str]:
+    """The variables of all options of all commands. Imports every command."""
+    app = build()
+    found: set[str] = set()
+    for command in COMMANDS:
+        place = app
+        for part in command.path:
+            place = place[part]
+        for argument in place.assemble_argument_collection(parse_docstring=False):
+            found |= set(argument.parameter.env_var or ())
+    return found

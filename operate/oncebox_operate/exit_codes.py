@@ -24,11 +24,14 @@ class ExitCode(IntEnum):
         "The command line, a variable or the input is wrong, or a name is ambiguous. Nothing was written.",
     )
     NOT_FOUND = 3, "What was named does not exist."
-    CONFLICT = 4, "The operation exists with other arguments. Nothing was written."
+    CONFLICT = (
+        4,
+        "The operation exists with other arguments, or is saved and cannot be cancelled. Nothing was written.",
+    )
     OUTCOME_UNKNOWN = 5, "It may or may not be saved. Do not save it under another id."
     SETTLED_UNSAVED = 6, "Settled as refused or not saved: it never will be saved under this id."
     WAIT_TIMED_OUT = 7, "Not settled within the time of a `wait`. It goes on."
-    CHECK_FAILED = 8, "A check found something: `verify`, `lag --max-age`, `migrate status`."
+    CHECK_FAILED = 8, "A check found something: `verify`, `doctor`, `lag --max-age`, `migrate status`."
     UNREACHABLE = 9, "A database, a broker or a receiver cannot be reached."
     INTERRUPTED = 130, "Ctrl-C."
 

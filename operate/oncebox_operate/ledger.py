@@ -38,6 +38,22 @@ left join operation_record r on r.tenant = v.tenant and r.principal = v.principa
 order by v.note_id, v.version
 """
 
+# Every version under a key after its first is a second note; a key whose note is promised and is not there is lost.
+_COUNTED: Final = """
+with asked as (
+  select * from unnest(%(tenants)s::text[], %(principals)s::text[], %(operation_ids)s::text[], %(promised)s::bool[])
+           as k(tenant, principal, operation_key, promised)
+), held as (
+  select k.promised, (select count(*) from note_version v join note n on n.id = v.note_id
+                      where v.tenant = k.tenant and v.principal = k.principal
+                        and v.operation_key = k.operation_key) as versions
+  from asked k
+)
+select coalesce(sum(versions), 0)::bigint, coalesce(sum(greatest(versions - 1, 0)), 0)::bigint,
+       count(*) filter (where promised and versions = 0)
+from held
+"""
+
 _COUNT: Final = "select count(*) from note_version"
 
 _PAGE: Final = """
@@ -77,6 +93,17 @@ class Written:
     readable: bool
 
 
+class Counted(NamedTuple):
+    """What the tables hold for some keys.
+
+    notes: versions. duplicates: those of them beyond the first of a key. lost: keys whose note is promised and missing.
+    """
+
+    notes: int
+    duplicates: int
+    lost: int
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """One version in a walk through all of them."""
@@ -110,17 +137,15 @@ class NotesLedger:
         """All versions of all notes, whoever wrote them."""
         return int(self._connection.execute(_COUNT).fetchall()[0][0])
 
+    def counted(self, keys: Sequence[Key], promised: Sequence[bool]) -> Counted:
+        """Count by SQL alone what is held for these keys. `promised`: for each, whether its note is said to be saved."""
+        (row,) = self._connection.execute(_COUNTED, {**_columns(keys), "promised": list(promised)}).fetchall()
+        return Counted(*map(int, row))
+
     def written(self, keys: Sequence[Key]) -> dict[Key, list[Written]]:
         """What was written under each of these keys; a key without anything is absent."""
         found: dict[Key, list[Written]] = {}
-        rows = self._connection.execute(
-            _WRITTEN,
-            {
-                "tenants": [key.tenant for key in keys],
-                "principals": [key.principal for key in keys],
-                "operation_ids": [key.operation_id for key in keys],
-            },
-        ).fetchall()
+        rows = self._connection.execute(_WRITTEN, _columns(keys)).fetchall()
         for (
             tenant,
             principal,
@@ -153,3 +178,11 @@ class NotesLedger:
                 for tenant, principal, operation_id, args_hash, note, of_version in rows
             ]
             note_id, version = rows[-1][4], rows[-1][5]
+
+
+def _columns(keys: Sequence[Key]) -> dict[str, list[str]]:
+    return {
+        "tenants": [key.tenant for key in keys],
+        "principals": [key.principal for key in keys],
+        "operation_ids": [key.operation_id for key in keys],
+    }

@@ -22,7 +22,8 @@ def ask(server: Server, *action: str, allowed: Sequence[ExitCode] = ()) -> list[
     `allowed` are exit codes that come with an answer all the same. Every other one raises its Failure.
     """
     done = subprocess.run(
-        [sys.executable, "-m", _MODULE, *action],
+        # -P: nothing is imported from the working folder, which may hold modules of somebody's own.
+        [sys.executable, "-P", "-m", _MODULE, *action],
         env={**os.environ, _DATABASE: server.libpq},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -43,7 +44,7 @@ def become_server(settings: Mapping[str, str]) -> NoReturn:
     """Turn this process into the note service, so that signals and exit codes are its own."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, "-m", _MODULE, "serve"], {**os.environ, **settings})
+    os.execve(sys.executable, [sys.executable, "-P", "-m", _MODULE, "serve"], {**os.environ, **settings})
 
 
 def _failure(returncode: int, stderr: str, server: Server) -> Failure:

@@ -14,6 +14,12 @@ WHOSE: Final = Group("Whose", sort_key=20)
 
 DEFAULT_DESTINATION: Final = "notes"
 
+
+def to_seconds(_: object, tokens: Sequence[Token]) -> float:
+    """Converter of an option that takes a duration."""
+    return durations.seconds(tokens[0].value)
+
+
 DatabaseUrl = Annotated[
     str | None,
     Parameter(
@@ -39,6 +45,35 @@ NotesUrl = Annotated[
         env_var="ONCEBOX_NOTES_URL",
         group=WHERE,
         help="The note service: http://host:port.",
+    ),
+]
+BrokerUrl = Annotated[
+    str | None,
+    Parameter(
+        name="--broker-url",
+        env_var="ONCEBOX_BROKER_URL",
+        group=WHERE,
+        help="RabbitMQ (amqp://user@host:5672) or a broker of the Redis protocol (redis://host:6379).",
+    ),
+]
+WaitTimeout = Annotated[
+    float,
+    Parameter(
+        name="--timeout",
+        env_var="ONCEBOX_WAIT_TIMEOUT",
+        converter=to_seconds,
+        show_default=durations.shown,
+        help="How long to wait at most: 30s, 5m; 0 only looks.",
+    ),
+]
+DEFAULT_WAIT_S: Final = 30.0
+NotesToken = Annotated[
+    str | None,
+    Parameter(
+        name="--token",
+        env_var="ONCEBOX_TOKEN",
+        group=WHERE,
+        help="A token of the note service. Better given as a variable: others can see a command line.",
     ),
 ]
 OperationName = Annotated[
@@ -100,11 +135,6 @@ def notes_server(url: str | None) -> Server:
             "postgresql://postgres@127.0.0.1:5432/notes",
         )
     return Server.parse(url, "ONCEBOX_NOTES_DATABASE_URL")
-
-
-def to_seconds(_: object, tokens: Sequence[Token]) -> float:
-    """Converter of an option that takes a duration."""
-    return durations.seconds(tokens[0].value)
 
 
 def to_deadline(_: object, tokens: Sequence[Token]) -> object:

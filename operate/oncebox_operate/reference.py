@@ -41,15 +41,29 @@ _SHAPES: Final = (
     ("`show`", shapes.Timeline),
     ("`show`: an item of `calls`", shapes.Call),
     ("`enqueue`", shapes.Enqueued),
+    ("`retry`", shapes.Retried),
+    ("`cancel`", shapes.Cancelled),
+    ("`reconcile`", shapes.Reconciled),
     ("`lag`", shapes.Lag),
     ("`lag`: an item of `destinations`", shapes.DestinationLag),
     ("`verify`", shapes.Verified),
     ("`verify`: an item of `problems`", shapes.Problem),
+    ("`up`", shapes.Up),
+    ("`demo`", shapes.Demo),
+    ("`demo --exercise`", shapes.Exercise),
+    ("`demo --exercise`: an item of `boundaries`", shapes.Boundary),
+    ("`doctor`", shapes.Examined),
+    ("`doctor`: an item of `checks`", shapes.Check),
+    ("`config`: a line a setting", shapes.Configured),
+    ("`env`", shapes.Environment),
+    ("`prune`", shapes.Pruned),
+    ("`completion`", shapes.Completion),
     ("`migrate up`, `down`, `status`: a line a database", shapes.Migrated),
     ("`migrate sql`", shapes.MigrationSql),
     ("`version`", shapes.Version),
     ("`error`, of every command", shapes.Error),
 )
+_WITH_AN_OPERATION: Final = (shapes.Timeline, shapes.Retried, shapes.Cancelled)
 
 
 def text() -> str:
@@ -73,8 +87,8 @@ def _tables() -> Iterator[str]:
         yield f"### {title}\n"
         yield "| key | meaning |"
         yield "|---|---|"
-        # Keys of `show` that are those of an operation are told once.
-        inherited = shapes.Operation.__annotations__ if shape is shapes.Timeline else {}
+        # Keys that are those of an operation are told once.
+        inherited = shapes.Operation.__annotations__ if shape in _WITH_AN_OPERATION else {}
         if inherited:
             yield "| … | all keys of an operation, above |"
         for key, hint in get_type_hints(shape, include_extras=True).items():

@@ -4,7 +4,9 @@ import difflib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from cyclopts import CycloptsError, UnknownCommandError
@@ -12,8 +14,11 @@ from cyclopts import CycloptsError, UnknownCommandError
 from oncebox_operate import app, failures, output
 from oncebox_operate.exit_codes import ExitCode
 from oncebox_operate.failures import Failure
+from oncebox_operate.up import state_file
+from oncebox_operate.up.state_file import RunningUp
 
 _PREFIX: Final = "ONCEBOX_"
+_DATABASE: Final = "ONCEBOX_DATABASE_URL"
 
 
 def run(tokens: Sequence[str]) -> int:
@@ -21,9 +26,10 @@ def run(tokens: Sequence[str]) -> int:
     _forget_blank_variables()
     try:
         try:
-            code = app.build(tokens)(
-                tokens, exit_on_error=False, print_error=False, result_action="return_value"
-            )
+            with _variables_of_running_up(tokens):
+                code = app.build(tokens)(
+                    tokens, exit_on_error=False, print_error=False, result_action="return_value"
+                )
             sys.stdout.flush()
             return int(code or ExitCode.OK)
         except KeyboardInterrupt:
@@ -45,6 +51,28 @@ def _forget_blank_variables() -> None:
         name for name, value in os.environ.items() if name.startswith(_PREFIX) and not value.strip()
     ]:
         del os.environ[name]
+
+
+@contextmanager
+def _variables_of_running_up(tokens: Sequence[str]) -> Generator[None]:
+    """Without variables of their own, commands and the processes that they start work with the `up` that runs.
+
+    Whoever names a database means another installation: nothing of it is mixed with this one.
+    """
+    command = app.named_by(tokens)
+    named = {token.partition("=")[0] for token in tokens}
+    if command is None or command.alone or "--database-url" in named or _DATABASE in os.environ:
+        yield
+        return
+    found = state_file.find(Path.cwd(), os.environ)
+    taken = found.places.variables() if isinstance(found, RunningUp) else {}
+    missing = {name: value for name, value in taken.items() if name not in os.environ}
+    os.environ.update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
 
 
 def _failed(error: Exception, tokens: Sequence[str]) -> int:

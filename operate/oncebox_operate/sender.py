@@ -62,6 +62,18 @@ def the_operation(connection: Connection, identifier: str, scope: Scope) -> Oper
     return found[0]
 
 
+def by_id(connection: Connection, known: OperationStatus) -> OperationStatus:
+    """The same operation as it is now."""
+    # Its UUID may be another operation's name.
+    found = status.find(connection, str(known.id), **scope_of(known))
+    return next(operation for operation in found if operation.id == known.id)
+
+
+def scope_of(known: OperationStatus) -> dict[str, str]:
+    """Whose the operation is, as look-ups take it."""
+    return {"tenant": known.tenant, "principal": known.principal, "destination": known.destination}
+
+
 def _ambiguous(identifier: str, found: list[OperationStatus]) -> Failure:
     return Failure(
         ExitCode.USAGE,

@@ -84,6 +84,42 @@ class Enqueued(TypedDict):
     say: Annotated[str, "one sentence"]
 
 
+class Retried(Operation):
+    """`retry`: the keys of an operation, and what was done."""
+
+    did: Annotated[
+        str,
+        "`due` (the next call is due now), `under_way` (a call was left alone) or `settled` (there is none)",
+    ]
+    next_call: Annotated[str | None, "`send`, `status` or `seal`; null once settled"]
+    waits_for: Annotated[
+        str | None,
+        "`receiver` (no worker has reached it yet) or `ordering_key` (an earlier operation); null for neither",
+    ]
+    command: Annotated[str | None, "what wants it again; null unless it is `refused` or `not_saved`"]
+
+
+class Cancelled(Operation):
+    """`cancel`: the keys of an operation, and what was done."""
+
+    did: Annotated[
+        str,
+        "`settled` (nothing was ever sent), `sealing` (the receiver is asked to close its key) or `nothing`"
+        " (it was settled or given up before)",
+    ]
+
+
+class Reconciled(TypedDict):
+    """`reconcile`."""
+
+    asked: Annotated[int, "operations that are asked about now"]
+    unknown: Annotated[int, "those of them whose outcome is unknown"]
+    access_lost: Annotated[int, "those of them that wait for our access to come back"]
+    id: Annotated[str | None, "the operation that was named; null when none was"]
+    operation_id: Annotated[str | None, "its name"]
+    state: Annotated[str | None, "as in `status`: asking does not change it"]
+
+
 class StateLag(TypedDict):
     """The open operations of a destination in one state."""
 
@@ -168,6 +204,131 @@ class Verified(TypedDict):
     problems: Annotated[list[Problem], "what is wrong, at most 100 of them (below)"]
     seconds: Annotated[float, "how long it took"]
     ok: Annotated[bool, "nothing is wrong; else the exit code is 8"]
+
+
+class Up(TypedDict):
+    """`up`: one line, when everything is ready."""
+
+    notes_url: Annotated[str, "the note service"]
+    database_url: Annotated[str, "the sender's database, with its password"]
+    notes_database_url: Annotated[str, "the note service's own, with its password"]
+    broker_url: Annotated[str, "the broker, with its password"]
+    queue_prefix: Annotated[str, "begins the names of the queues there"]
+    token: Annotated[str, "the workers' token at the note service"]
+    tenant: Annotated[str, "whose notes are written"]
+    principal: Annotated[str, "whose notes are written, within the tenant"]
+    folder: Annotated[str, "where this principal may write"]
+    data: Annotated[str, "the folder with the data and the logs"]
+
+
+class Check(TypedDict):
+    """One of `checks`."""
+
+    check: Annotated[str, "what was looked at, such as `database`, `tables`, `token`"]
+    verdict: Annotated[str, "`ok`, `warn` or `fail`"]
+    says: Annotated[str, "what was seen"]
+    do: Annotated[str | None, "the command to type; null for `ok`"]
+    unreachable: Annotated[bool, "it does not answer: then the exit code is 9"]
+
+
+class Examined(TypedDict):
+    """`doctor`."""
+
+    ok: Annotated[bool, "nothing failed; else the exit code is 8 or 9"]
+    failed: Annotated[int, "checks that failed"]
+    warned: Annotated[int, "checks that a person should judge"]
+    quick: Annotated[bool, "only what a health check needs was looked at"]
+    checks: Annotated[list[Check], "every check, in order (below)"]
+
+
+class Configured(TypedDict):
+    """One setting of `config`."""
+
+    variable: Annotated[str, "its name"]
+    value: Annotated[
+        str | None, "its value here; a secret is `set`, a password `***`; null when it is not set"
+    ]
+    origin: Annotated[str, "`option`, `variable`, `state file` (of a running `up`), `default` or `unset`"]
+    default: Annotated[str | None, "what it is when nothing is said; null for nothing"]
+    unit: Annotated[str | None, "of its number; null for what is none"]
+    secret: Annotated[bool, "`value` is not all of it"]
+    read_by: Annotated[str, "the commands that it is for"]
+    about: Annotated[str, "what it is"]
+
+
+class Environment(TypedDict):
+    """`env`."""
+
+    variables: Annotated[dict[str, str], "value by name, of every setting that is set"]
+    withheld: Annotated[list[str], "names of those with a secret, unless `--show-secrets` is given"]
+
+
+class Pruned(TypedDict):
+    """`prune`."""
+
+    operations: Annotated[int, "that lost their arguments; with `--dry-run`, that would"]
+    calls: Annotated[int | None, "that were removed; null with `--dry-run`"]
+    tombstones: Annotated[
+        int | None,
+        "sealed keys that the note service forgot; null when it was not asked, or another purge ran",
+    ]
+    older_than_s: Annotated[float, "what `--older-than` means, in seconds"]
+    dry_run: Annotated[bool, "nothing was changed"]
+
+
+class Completion(TypedDict):
+    """`completion`."""
+
+    shell: Annotated[str, "`bash`, `zsh` or `fish`"]
+    script: Annotated[str | None, "for that shell to read; null with `--install`"]
+    path: Annotated[str | None, "where it was written with `--install`; else null"]
+
+
+class FaultCount(TypedDict):
+    """One kind of fault of `demo`."""
+
+    count: Annotated[int, "how often it happened"]
+    in_flight: Annotated[int, "how often while at least one operation was in flight"]
+
+
+class Demo(TypedDict):
+    """`demo`."""
+
+    operations: Annotated[int, "committed by the agent"]
+    rolled_back: Annotated[int, "transactions that the agent rolled back, on top of them"]
+    saved: Annotated[int, "operations with a receipt"]
+    notes: Annotated[int, "counted by SQL in the note service's database"]
+    duplicates: Annotated[int, "second notes, counted there"]
+    lost: Annotated[int, "said to be saved, and not there"]
+    unknown: Annotated[int, "still of unknown outcome at the end"]
+    needs_review: Annotated[int, "that no machine could settle"]
+    replays: Annotated[int, "times the receiver was sent what it had executed before"]
+    reconciled: Annotated[int, "operations once of unknown outcome that were settled by proof"]
+    attempts: Annotated[int, "to send an operation, all together"]
+    faults: Annotated[
+        dict[str, FaultCount], "by kind: `count`, and `in_flight`: those that struck operations"
+    ]
+    doubts: Annotated[list[str], "what is not as promised; empty when `ok`"]
+    seed: Annotated[int, "decided when what broke"]
+    seconds: Annotated[float, "how long it took, set-up included"]
+    ok: Annotated[bool, "all as promised; else the exit code is 8"]
+
+
+class Boundary(TypedDict):
+    """One of `boundaries` of `demo --exercise`."""
+
+    broken: Annotated[str, "what was broken"]
+    seen: Annotated[str, "what was seen"]
+    said: Annotated[str, "what was said of the operation, at the end"]
+    notes: Annotated[int, "notes under its key, counted by SQL"]
+    ok: Annotated[bool, "exactly one, and nothing untrue was said"]
+
+
+class Exercise(TypedDict):
+    """`demo --exercise`."""
+
+    boundaries: Annotated[list[Boundary], "the three, in their order (below)"]
+    ok: Annotated[bool, "all of them; else the exit code is 8"]
 
 
 class Version(TypedDict):

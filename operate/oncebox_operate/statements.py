@@ -1,4 +1,4 @@
-"""The SQL that `verify` runs on the sender's database, beside that of the outbox."""
+"""The SQL of the commands on the sender's database, beside that of the outbox: most of it is for `verify`."""
 
 from typing import Final
 
@@ -41,3 +41,5 @@ LAST_VIOLATIONS: Final = _named(
     from oncebox.violation v left join oncebox.operation o on o.id = v.id
     order by v.violation_id desc limit :limit""",
 )
+
+ARGUMENTS: Final = _named("arguments", "select arguments, ordering_key from oncebox.operation where id = :id")

@@ -37,12 +37,15 @@ class Reads(Protocol):
 class Verified:
     """What was counted and found so far.
 
-    states: operations by state. notes: versions written for these operations, second ones included. foreign:
-    versions that others wrote. receiver_notes: all versions at the receiver. read: notes read over HTTP.
+    states: operations by state. notes, duplicates, lost: counted by SQL on the receiver's tables alone, beside the
+    comparison that names them. notes: versions written for these operations, second ones included. foreign: versions
+    that others wrote. receiver_notes: all versions at the receiver. read: notes read over HTTP.
     """
 
     states: Counter[State] = field(default_factory=Counter[State])
     notes: int = 0
+    duplicates: int = 0
+    lost: int = 0
     foreign: int = 0
     receiver_notes: int = 0
     read: int = 0
@@ -55,7 +58,7 @@ class Verified:
 
     @property
     def ok(self) -> bool:
-        return not self.problems and not self.violations
+        return not (self.problems or self.violations or self.lost or self.duplicates)
 
     def count(self, *found: Found) -> int:
         """How many problems of these kinds."""
@@ -147,15 +150,20 @@ class Verification:
         unexplained: dict[tuple[str, str, str], list[Listed]],
         verified: Verified,
     ) -> None:
-        written = self.ledger.written([entry.key for entry in entries])
+        keys = [entry.key for entry in entries]
+        counted = self.ledger.counted(keys, [entry.state is State.SAVED for entry in entries])
+        verified.notes += counted.notes
+        verified.duplicates += counted.duplicates
+        verified.lost += counted.lost
+        written = self.ledger.written(keys)
         for entry in entries:
             rows = written.get(entry.key, [])
             verified.states[entry.state] += 1
-            verified.notes += len(rows)
             verified.problems += verification_rules.compare(entry, rows)
             # The same arguments of the same principal under a key that nobody here chose: a second note.
             twins = unexplained.pop((entry.key.tenant, entry.key.principal, entry.args_hash), [])
             verified.notes += len(twins)
+            verified.duplicates += len(twins)
             verified.problems += [_twin(entry, twin) for twin in twins]
         self._read(entries, written, verified)
 

@@ -13,7 +13,7 @@ from oncebox_operate.output import plain
 from oncebox_outbox.listing import TimelineCall
 from oncebox_outbox.status import OperationStatus
 
-_STYLES = {
+STYLES = {
     State.SAVED: "green",
     State.PENDING: "cyan",
     State.SENDING: "cyan",
@@ -35,7 +35,7 @@ def operation(known: OperationStatus) -> RenderableType:
 
 def said(known: OperationStatus) -> Text:
     """The sentence, in the colour of its state."""
-    return Text(plain(known.say), _STYLES[known.state])
+    return Text(plain(known.say), STYLES[known.state])
 
 
 def timeline(known: OperationStatus, calls: Sequence[TimelineCall]) -> RenderableType:
@@ -57,7 +57,7 @@ def timeline(known: OperationStatus, calls: Sequence[TimelineCall]) -> Renderabl
         )
     if known.settled_at is not None:
         table.add_row(
-            *_event(known, known.settled_at, "settled"), Text(str(known.state), _STYLES[known.state])
+            *_event(known, known.settled_at, "settled"), Text(str(known.state), STYLES[known.state])
         )
     return Group(operation(known), Text(), table)
 
@@ -70,7 +70,7 @@ def operations(listed: Sequence[OperationStatus]) -> RenderableType:
     for known in listed:
         table.add_row(
             known.operation_id,
-            Text(str(known.state), _STYLES[known.state]),
+            Text(str(known.state), STYLES[known.state]),
             f"{known.tenant}/{known.principal}",
             known.destination,
             plain(f"{known.run} / {known.step}"),
@@ -94,7 +94,7 @@ def lag(seen: shapes.Lag) -> RenderableType:
         for state, depth in destination["states"].items():
             table.add_row(
                 destination["destination"],
-                Text(state, _STYLES[State(state)]),
+                Text(state, STYLES[State(state)]),
                 f"{depth['entries']:,}",
                 durations.shown(depth["oldest_age_s"]),
             )

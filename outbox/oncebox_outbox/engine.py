@@ -2,8 +2,10 @@
 
 from typing import Final
 
-from sqlalchemy import URL, Engine, create_engine, make_url, text
+from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+
+from oncebox_outbox import examining
 
 UNAVAILABLE: Final = (OperationalError, InterfaceError, InternalError)
 """What a statement raises while the database is away, restarting, full or read-only: wait and try again."""
@@ -34,22 +36,15 @@ def worker_engine(url: str | URL, *, pool_size: int, application: str) -> Engine
 def durability_faults(engine: Engine) -> list[str]:
     """Settings of this server under which the guarantees do not hold, each with what to type."""
     with engine.connect() as connection:
-        row = connection.execute(
-            text(
-                "select current_setting('fsync') as fsync, current_setting('full_page_writes') as full_page_writes,"
-                " current_setting('synchronous_commit') as synchronous_commit,"
-                " current_setting('transaction_read_only') as read_only"
-            )
-        ).one()
+        server = examining.server(connection)
     faults = [
         f"{name} is {value} on the database server; set it to on: ALTER SYSTEM SET {name} = on; then restart it"
-        for name, value in (("fsync", row.fsync), ("full_page_writes", row.full_page_writes))
-        if value != "on"
+        for name, value in server.forgetful.items()
+        if name != "synchronous_commit"
     ]
-    if row.synchronous_commit not in ("on", "remote_apply"):
-        faults.append(
-            f"synchronous_commit is {row.synchronous_commit} in spite of our setting; allow it for this role"
-        )
-    if row.read_only == "on":
+    if "synchronous_commit" in server.forgetful:
+        value = server.forgetful["synchronous_commit"]
+        faults.append(f"synchronous_commit is {value} in spite of our setting; allow it for this role")
+    if server.read_only:
         faults.append("the database is read-only (a standby?); point ONCEBOX_DATABASE_URL at the primary")
     return faults

@@ -23,7 +23,7 @@ def say(
             return _pending(operation_id, reason, wanted)
         case State.SENDING:
             given_up = _given_up(operation_id, reason, problem, wanted)
-            return given_up or f"NOT CONFIRMED YET: {operation_id} is being sent; no answer yet."
+            return given_up or _sending(operation_id, reason)
         case State.RETRYING:
             given_up = _given_up(operation_id, reason, problem, wanted)
             return (
@@ -62,6 +62,13 @@ def _pending(operation_id: str, reason: str | None, wanted: Wanted | None) -> st
             " Is a worker running, and the receiver up?"
         )
     return f"NOT SENT YET: {operation_id} is committed and waits to be delivered{_last(reason)}."
+
+
+def _sending(operation_id: str, reason: str | None) -> str:
+    if reason:
+        # Not the first call: an earlier one may have saved it, and this one may only ask.
+        return f"NOT CONFIRMED YET: {operation_id} has a call under way{_last(reason)}; no answer yet."
+    return f"NOT CONFIRMED YET: {operation_id} is being sent; no answer yet."
 
 
 def _given_up(

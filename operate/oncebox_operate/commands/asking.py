@@ -1,6 +1,6 @@
 """`status`, `wait`, `show`, `list`: what is known of operations. None of these changes anything."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from cyclopts import Parameter
@@ -9,16 +9,14 @@ from oncebox_models.states import State
 from oncebox_operate import exit_codes, failures, options, sender, shaping, views
 from oncebox_operate.durations import shown
 from oncebox_operate.exit_codes import ExitCode
-from oncebox_operate.options import ANY_PARTY, DatabaseUrl, OperationName, Scope
+from oncebox_operate.options import ANY_PARTY, DEFAULT_WAIT_S, DatabaseUrl, OperationName, Scope, WaitTimeout
 from oncebox_operate.output import AS_TEXT, Output, stderr
 from oncebox_outbox import listing, waiting
 from oncebox_outbox.listing import Filter
-from oncebox_outbox.status import OperationStatus
 
 StateName = Literal[
     "pending", "sending", "retrying", "unknown", "saved", "refused", "not_saved", "needs_review"
 ]
-DEFAULT_WAIT_S: Final = 30.0
 
 
 def status(
@@ -47,16 +45,7 @@ def wait(
     id: OperationName,
     /,
     *,
-    timeout: Annotated[
-        float,
-        Parameter(
-            name="--timeout",
-            env_var="ONCEBOX_WAIT_TIMEOUT",
-            converter=options.to_seconds,
-            show_default=shown,
-            help="How long to wait at most: 30s, 5m; 0 only looks.",
-        ),
-    ] = DEFAULT_WAIT_S,
+    timeout: WaitTimeout = DEFAULT_WAIT_S,
     scope: Scope = ANY_PARTY,
     database_url: DatabaseUrl = None,
     output: Output = AS_TEXT,
@@ -76,7 +65,9 @@ def wait(
             with stderr().status(
                 f"Waiting up to {shown(timeout)} for {known.operation_id}, which is {known.state}"
             ):
-                known = waiting.wait(engine, known.operation_id, timeout_s=timeout, scope=_scope_of(known))
+                known = waiting.wait(
+                    engine, known.operation_id, timeout_s=timeout, scope=sender.scope_of(known)
+                )
     output.data(shaping.operation(known), lambda: views.operation(known))
     code = exit_codes.of_waited(known.state)
     if code is ExitCode.WAIT_TIMED_OUT:
@@ -164,10 +155,6 @@ def list_operations(
     if len(found) == limit:
         output.note(f"There may be more; the next page: --before {found[-1].id}")
     return ExitCode.OK
-
-
-def _scope_of(known: OperationStatus) -> dict[str, str]:
-    return {"tenant": known.tenant, "principal": known.principal, "destination": known.destination}
 
 
 def _nothing_listed(wanted: Filter) -> str:

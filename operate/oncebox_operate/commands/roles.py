@@ -10,22 +10,12 @@ from oncebox_models.arguments import Fault
 from oncebox_operate import metrics, options
 from oncebox_operate.exit_codes import ExitCode
 from oncebox_operate.failures import Failure
-from oncebox_operate.options import WHERE, DatabaseUrl, NotesUrl
+from oncebox_operate.options import BrokerUrl, DatabaseUrl, NotesUrl
 from oncebox_worker import main as roles
 from oncebox_worker.settings import RelaySettings, RoleSettings, WorkerSettings
 
 _METRICS: Final = Group("Metrics", sort_key=40)
 _Settings = TypeVar("_Settings", bound=RoleSettings)
-
-BrokerUrl = Annotated[
-    str | None,
-    Parameter(
-        name="--broker-url",
-        env_var="ONCEBOX_BROKER_URL",
-        group=WHERE,
-        help="RabbitMQ (amqp://user@host:5672) or a broker of the Redis protocol (redis://host:6379).",
-    ),
-]
 
 _EXAMPLES: Final = {
     "database_url": "postgresql://postgres@127.0.0.1:5432/oncebox",

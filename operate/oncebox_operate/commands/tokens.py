@@ -34,19 +34,30 @@ def create(
             help="With --delegate: the tenants it acts in, T1,T2. [default: its own]",
         ),
     ] = None,
+    value_from_env: Annotated[
+        str | None,
+        Parameter(
+            name="--value-from-env",
+            env_var="ONCEBOX_TOKEN_VALUE_FROM_ENV",
+            help="Register the token that this variable holds, instead of a new one; the same again changes nothing.",
+        ),
+    ] = None,
     notes_database_url: NotesDatabaseUrl = None,
     output: Output = AS_TEXT,
 ) -> ExitCode:
     """Make a token and print it, this one time.
 
-    It is stored as a hash only, and never shown again.
+    It is stored as a hash only, and never shown again. One that a secret store holds already is registered with
+    `--value-from-env`, and not printed.
 
     * `export ONCEBOX_TOKEN=$(oncebox token create --tenant demo --principal worker --delegate)`
     * `oncebox token create --tenant demo --principal researcher --json`
+    * `oncebox token create --tenant demo --principal worker --delegate --value-from-env ONCEBOX_TOKEN`
     """
     if tenants is not None and not delegate:
         raise failures.usage("--tenants is for a delegate's token.", "Add --delegate, or leave it out.")
     acting = ["--delegate", "--tenants", tenants or tenant] if delegate else []
+    given = ["--value-from-env", value_from_env] if value_from_env is not None else []
     (made,) = note_process.ask(
         options.notes_server(notes_database_url),
         "token",
@@ -56,10 +67,16 @@ def create(
         "--principal",
         principal,
         *acting,
+        *given,
     )
-    output.data(made, lambda: Text(str(made["token"])))
     acts = f", acts for the principals of {tenants or tenant}" if delegate else ""
-    output.note(f"Token {made['id']} of {tenant}/{principal}{acts}. Keep it: it is not shown again.")
+    about = f"Token {made['id']} of {tenant}/{principal}{acts}."
+    if value_from_env is not None:
+        known = "Registered" if made["created"] else "Registered already"
+        output.data(made, lambda: Text(f"{about} {known}, from {value_from_env}."))
+        return ExitCode.OK
+    output.data(made, lambda: Text(str(made["token"])))
+    output.note(f"{about} Keep it: it is not shown again.")
     return ExitCode.OK
 
 

@@ -58,8 +58,14 @@ class Note:
         ),
     ] = None
     format: Annotated[
-        str, Parameter(name="--format", env_var="ONCEBOX_FORMAT", group=_NOTE, help="markdown or plain.")
-    ] = "markdown"
+        str | None,
+        Parameter(
+            name="--format",
+            env_var="ONCEBOX_FORMAT",
+            group=_NOTE,
+            help="markdown or plain. [default: markdown]",
+        ),
+    ] = None
     kind: Annotated[
         str | None,
         Parameter(
@@ -90,8 +96,9 @@ class Why:
     """The intent behind the write."""
 
     run: Annotated[
-        str, Parameter(name="--run", env_var="ONCEBOX_RUN", group=_WHY, help="The agent's run.")
-    ] = "cli"
+        str | None,
+        Parameter(name="--run", env_var="ONCEBOX_RUN", group=_WHY, help="The agent's run. [default: cli]"),
+    ] = None
     step: Annotated[
         str | None,
         Parameter(
@@ -102,15 +109,15 @@ class Why:
         ),
     ] = None
     purpose: Annotated[
-        str,
+        str | None,
         Parameter(
             name="--purpose",
             env_var="ONCEBOX_PURPOSE",
             group=_WHY,
             allow_leading_hyphen=True,
-            help="What the write is for, in one sentence.",
+            help="What the write is for, in one sentence. [default: entered with oncebox enqueue]",
         ),
-    ] = "entered with oncebox enqueue"
+    ] = None
 
 
 @Parameter(name="*")

@@ -8,19 +8,23 @@ from typing import Annotated, Final
 
 from cyclopts import Group, Parameter
 from rich.text import Text
+from sqlalchemy import Connection
 
 from oncebox_models.arguments import Kind
-from oncebox_operate import failures, options, sender, shaping
+from oncebox_operate import failures, options, sender, shaping, superseding
 from oncebox_operate.commands.write_options import Note, Party, Why
 from oncebox_operate.exit_codes import ExitCode
-from oncebox_operate.options import DatabaseUrl
+from oncebox_operate.options import DatabaseUrl, Scope
 from oncebox_operate.output import AS_TEXT, Output, plain
+from oncebox_operate.superseding import Superseded
 from oncebox_outbox import Enqueued, Intent, Outbox, Write
 
 _HOW: Final = Group("How", sort_key=30)
 _NO_NOTE: Final = Note()
 _NO_REASON: Final = Why()
 _RESEARCHER: Final = Party()
+_RUN: Final = "cli"
+_PURPOSE: Final = "entered with oncebox enqueue"
 
 
 def enqueue(
@@ -47,6 +51,16 @@ def enqueue(
             help="Writes with the same key go one after another, in commit order.",
         ),
     ] = None,
+    supersedes: Annotated[
+        str | None,
+        Parameter(
+            name="--supersedes",
+            env_var="ONCEBOX_SUPERSEDES",
+            group=_HOW,
+            help="The operation that this one replaces, now that it is settled: its operation_id or UUID. "
+            "Of one that never was saved, everything is taken over that is not given here.",
+        ),
+    ] = None,
     database_url: DatabaseUrl = None,
     output: Output = AS_TEXT,
 ) -> ExitCode:
@@ -59,11 +73,21 @@ def enqueue(
     * `oncebox enqueue --operation-id note-7 --folder drafts --title "Finding 7" --text "Reef B recovers faster."`
     * `oncebox enqueue --run run-42 --step summarise --folder drafts --title Summary --text-file summary.md`
     * `oncebox enqueue --operation-id note-7b --note-id 0199… --if-match … --title "Finding 7" --text - < edited.md`
+    * `oncebox enqueue --operation-id note-7-2 --supersedes note-7 --folder drafts` (the refused note-7 again, corrected)
     """
-    outbox = Outbox(party.tenant, party.principal, party.destination)
-    intent = Intent(why.run, _step(why, note.operation_id), why.purpose)
-    write = Write(intent, _arguments(note), _kind(note), note.operation_id, deadline, ordering_key)
+    given = _arguments(note)
     with sender.engine(options.sender_server(database_url)) as engine, engine.begin() as connection:
+        old = None if supersedes is None else _superseded(connection, supersedes, note, party)
+        outbox = Outbox(party.tenant, party.principal, party.destination)
+        write = Write(
+            _intent(why, note.operation_id, old),
+            given if old is None else {**old.arguments, **given},
+            _kind(note, old),
+            note.operation_id,
+            deadline,
+            ordering_key if ordering_key is not None or old is None else old.ordering_key,
+            None if old is None else old.status.id,
+        )
         held = outbox.enqueue(connection, write)
     say = _say(held)
     output.data(shaping.enqueued(outbox, held, say), lambda: Text(plain(say)))
@@ -76,7 +100,21 @@ def _narrowing(party: Party) -> str:
     return "" if party == _RESEARCHER else f" --tenant {party.tenant} --principal {party.principal}"
 
 
-def _kind(note: Note) -> str:
+def _superseded(connection: Connection, identifier: str, note: Note, party: Party) -> Superseded:
+    if note.operation_id is None:
+        # The derived name would be the old one's own.
+        raise failures.usage(
+            "A write that replaces another needs a name of its own: --operation-id is missing.",
+            f"For example: --operation-id {identifier}-2",
+        )
+    return superseding.superseded(
+        connection, identifier, Scope(tenant=party.tenant, principal=party.principal)
+    )
+
+
+def _kind(note: Note, old: Superseded | None) -> str:
+    if note.kind is None and old is not None and old.arguments and note.note_id is None:
+        return old.status.kind
     return note.kind or (Kind.NOTE_CREATE if note.note_id is None else Kind.NOTE_REVISE)
 
 
@@ -92,17 +130,29 @@ def _arguments(note: Note) -> Mapping[str, object]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _step(why: Why, operation_id: str | None) -> str:
+def _intent(why: Why, operation_id: str | None, old: Superseded | None) -> Intent:
+    """Why it is wanted; what replaces another is wanted for the same reason, unless another is given."""
+    run, step, purpose = why.run, why.step, why.purpose
+    if old is not None:
+        known = old.status
+        run = known.run if run is None else run
+        step = known.step if step is None and run == known.run else step
+        purpose = known.purpose if purpose is None else purpose
+    run = _RUN if run is None else run
+    return Intent(run, _step(step, run, operation_id), _PURPOSE if purpose is None else purpose)
+
+
+def _step(step: str | None, run: str, operation_id: str | None) -> str:
     """The intent's step. Without step and operation_id two different notes would get the same derived id."""
-    if why.step is not None:
-        return why.step
+    if step is not None:
+        return step
     if operation_id is None:
         raise failures.usage(
             "Say which write this is: --operation-id NAME, or --run RUN --step STEP to have a name derived.",
             "For example: --operation-id note-7",
         )
     # A blank operation_id is told as a fault of its own; the step must not add a second one.
-    return operation_id if operation_id.strip() else why.run
+    return operation_id if operation_id.strip() else run
 
 
 def _say(held: Enqueued) -> str:

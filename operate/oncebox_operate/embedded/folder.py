@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from oncebox_operate.embedded.errors import EmbeddedError
+from oncebox_operate.embedded.errors import EmbeddedError, FolderInUse
 
 # A predecessor that was killed leaves its server a moment to stop cleanly.
 PREDECESSOR_SECONDS = 20.0
@@ -72,7 +72,7 @@ class DataFolder:
 
     def _lock(self) -> None:
         if not _poll(self._try_lock, while_=self._holder_is_gone):
-            raise EmbeddedError(
+            raise FolderInUse(
                 f"the data of {self._what} in {self.path} is in use by {self._holder()}: "
                 "end that process, or choose another data folder"
             )

@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from oncebox_operate.embedded import supervisor
@@ -23,7 +23,8 @@ class SupervisedProcess:
     It ends when this process ends in any way, kill -9 included: its supervisor sees the pipe close or
     the parent change. Should the supervisor be killed as well, the kernel sends the server
     ``stop_signal``. ``keep_open`` are descriptors (a lock) that live as long as the supervisor;
-    ``remove`` is a folder that goes with the server.
+    ``remove`` is a folder that goes with the server. ``environment`` is all that it gets; by default
+    the little that a server needs.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class SupervisedProcess:
         cwd: Path | None = None,
         keep_open: Sequence[int] = (),
         remove: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         if log.exists() and log.stat().st_size > LOG_ROTATED_ABOVE_BYTES:
             log.replace(log.with_name(f"{log.name}.1"))
@@ -57,7 +59,7 @@ class SupervisedProcess:
                 stderr=output,
                 bufsize=0,
                 cwd=cwd,
-                env={name: os.environ[name] for name in ENVIRONMENT_PASSED_ON if name in os.environ},
+                env=_of_a_server() if environment is None else environment,
                 pass_fds=keep_open,
                 # Ctrl-C in a terminal goes to a whole process group: the server must outlast our drain.
                 start_new_session=True,
@@ -95,13 +97,21 @@ class SupervisedProcess:
         self._supervisor.stdout.close()
         return self._supervisor.wait()
 
-    def failure(self, what: str) -> EmbeddedError:
-        """``what`` went wrong, with the last lines that this run wrote to its log."""
+    def output(self) -> str:
+        """What this run wrote to its log so far."""
         with self.log.open("rb") as output:
             output.seek(self._log_offset)
-            lines = output.read().decode(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+            return output.read().decode(errors="replace")
+
+    def failure(self, what: str) -> EmbeddedError:
+        """``what`` went wrong, with the last lines that this run wrote to its log."""
+        lines = self.output().splitlines()[-LOG_LINES_SHOWN:]
         shown = "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
         return EmbeddedError(f"{what}\nThe last lines of its log, {self.log}:\n{shown}")
+
+
+def _of_a_server() -> dict[str, str]:
+    return {name: os.environ[name] for name in ENVIRONMENT_PASSED_ON if name in os.environ}
 
 
 def _die_with_supervisor(stop_signal: signal.Signals) -> list[str]:

@@ -99,6 +99,12 @@ class EmbeddedServer(ABC):
         if folder is not None:
             folder.close()
 
+    def restart(self) -> None:
+        """End what is left of it and start again on the same port: its addresses stay what they were."""
+        self._wanted_port = self._port
+        self.stop()
+        self.start()
+
     @abstractmethod
     def _prepare(self, folder: DataFolder) -> None:
         """Make the data ready for a server, before there is a port."""

@@ -6,6 +6,7 @@ Zero rows means that somebody else was first: counted, not an error.
 
 from oncebox_outbox.statements.claiming import CLAIM, DISPATCH, UNDISPATCH
 from oncebox_outbox.statements.enqueuing import ADMISSION, CANCEL, ENQUEUE, EXISTING, LOCK_ORDERING_KEYS
+from oncebox_outbox.statements.examining import CLOCK, HAS_REVISION, IN_REVIEW, REVISION, ROLES, SERVER, STUCK
 from oncebox_outbox.statements.keeping import (
     CAPABILITIES,
     PRUNABLE,
@@ -18,6 +19,7 @@ from oncebox_outbox.statements.keeping import (
     SEE_CAPABILITIES,
 )
 from oncebox_outbox.statements.naming import NAMES
+from oncebox_outbox.statements.prompting import RECONCILE, RETRY
 from oncebox_outbox.statements.reading import (
     DESTINATIONS,
     FIND,
@@ -37,11 +39,14 @@ __all__ = [
     "CANCEL",
     "CAPABILITIES",
     "CLAIM",
+    "CLOCK",
     "DESTINATIONS",
     "DISPATCH",
     "ENQUEUE",
     "EXISTING",
     "FIND",
+    "HAS_REVISION",
+    "IN_REVIEW",
     "LAG",
     "LEDGER",
     "LIST_ALL",
@@ -57,10 +62,16 @@ __all__ = [
     "PRUNE_OPERATIONS",
     "PRUNE_UNLOCK",
     "RECEIVERS",
+    "RECONCILE",
     "REGISTER_DESTINATION",
+    "RETRY",
+    "REVISION",
+    "ROLES",
     "SEE_CAPABILITIES",
+    "SERVER",
     "SETTLE",
     "SETTLE_UNSENT",
+    "STUCK",
     "TIMELINE",
     "UNDISPATCH",
     "VIOLATIONS",

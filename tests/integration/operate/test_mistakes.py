@@ -15,7 +15,10 @@ Change = Callable[[str, str | None], None]
 
 
 def test_without_a_database_url_the_variable_and_an_example_are_named(oncebox: Oncebox) -> None:
-    for command in (["list"], ["status", "note-7"], ["migrate", "up"], ["lag"], ["relay"], ["worker"]):
+    for command in (
+        ["list"], ["status", "note-7"], ["migrate", "up"], ["lag"], ["relay"], ["worker"], ["retry", "note-7"],
+        ["cancel", "note-7"], ["reconcile"], ["doctor"], ["prune"],
+    ):  # fmt: skip
         ran = oncebox(*command)
         assert ran.code == 2
         assert "export ONCEBOX_DATABASE_URL=postgresql://" in ran.err
@@ -82,6 +85,9 @@ def test_a_read_only_database_is_named_as_such(oncebox: Oncebox, sender: Sender,
         ("wait note-7 --timeout soon", "1h30m"),
         ("status", "oncebox status --help"),
         ("worker --pool greenlets", "threads"),
+        ("retyr note-7", "Did you mean retry?"),
+        ("prune --older-than soon", "1h30m"),
+        ("completion tcsh", "fish"),
     ],
 )
 def test_a_slip_is_answered_with_what_was_meant(oncebox: Oncebox, typed: str, words: str) -> None:

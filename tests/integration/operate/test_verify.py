@@ -13,6 +13,7 @@ import pytest
 from oncebox_models.outcomes import Outcome
 from oncebox_operate import note_process, verification
 from oncebox_operate.database_failures import Server
+from oncebox_operate.ledger import Counted, Key, NotesLedger
 from oncebox_outbox import Outbox
 from tests.integration.operate.conftest import ONCEBOX, Oncebox
 from tests.integration.operate.delivery import deliver
@@ -215,7 +216,28 @@ def test_a_planted_wrong_is_found_and_its_operation_named(
     ]
     assert (found, "note-1", str(ids[1])) in problems
     assert {operation_id for _, operation_id, _ in problems} == {"note-1"}
+    counted = {"lost": int(found == "lost"), "duplicates": int(found == "duplicate")}
+    assert {name: ran.json[name] for name in counted} == counted
+    assert ran.json["notes"] == 3 - counted["lost"] + counted["duplicates"]
     assert f"note-1: {found}: " in oncebox("verify").out
+
+
+def test_notes_duplicates_and_lost_are_counted_by_sql_alone(notes_database: str, ids: list[UUID]) -> None:
+    """Without the comparison that names them: both must come to the same."""
+    keys = [Key("demo", "researcher", f"note-{n}") for n in range(4)]
+    promised = [True, True, True, False]
+    with NotesLedger.connected(notes_database) as ledger:
+        assert ledger.counted(keys, promised) == Counted(notes=3, duplicates=0, lost=0)
+        assert ledger.counted([], []) == Counted(0, 0, 0)
+        assert ledger.counted([Key("demo", "another", "note-0")], [True]) == Counted(0, 0, 1)
+        plant(
+            notes_database,
+            "alter table note_version drop constraint uq_note_version_tenant_principal_operation_key",
+            SECOND[0],
+            SECOND[1].format(key="v.operation_key"),
+            "delete from note_version where operation_key = 'note-2'",
+        )
+        assert ledger.counted(keys, promised) == Counted(notes=3, duplicates=1, lost=1)
 
 
 def test_a_note_behind_a_definite_no_is_a_contradiction(

@@ -97,12 +97,13 @@ class Loaded:
     def explain(self, statement: TextClause, parameters: Mapping[str, object], mode: str) -> Explained:
         names = list(parameters)
         text = re.sub(r"(?<![:\w]):([a-z_]+)", lambda found: f"${names.index(found[1]) + 1}", statement.text)
-        values = sql.SQL(", ").join(sql.Literal(value) for value in parameters.values())
+        listed = sql.SQL(", ").join(sql.Literal(value) for value in parameters.values())
+        values = sql.SQL("({})").format(listed) if parameters else sql.SQL("")
         with self._connection.transaction(force_rollback=True):
             self._connection.execute(f"set local plan_cache_mode = force_{mode}_plan".encode())
             self._connection.execute(f"prepare it as {text}".encode())
             row = self._connection.execute(
-                sql.SQL("explain (format json) execute it({})").format(values)
+                sql.SQL("explain (format json) execute it{}").format(values)
             ).fetchone()
             self._connection.execute("deallocate it")
         assert row is not None
@@ -251,13 +252,28 @@ def test_settle_writes_by_primary_key(loaded: Loaded, mode: str) -> None:
     [
         (statements.SETTLE_UNSENT, {"limit": 500}),
         (statements.PARK_POISON, {"poison_claims": 5, "limit": 500}),
+        (statements.RECONCILE, {"id": None, **ANYBODY}),
+        (statements.RECONCILE, {"id": None, **PARTY}),
+        (statements.STUCK, {"stuck_s": 120.0}),
     ],
-    ids=["unsent", "poison"],
+    ids=["unsent", "poison", "reconcile", "reconcile-party", "stuck"],
 )
 def test_housekeeping_of_live_operations_never_reads_the_history(
     loaded: Loaded, mode: str, statement: TextClause, parameters: Mapping[str, object]
 ) -> None:
     assert loaded.explain(statement, parameters, mode).scans("operation") <= BY_ID
+
+
+@BOTH
+def test_a_retry_finds_its_entry_by_primary_key(loaded: Loaded, mode: str) -> None:
+    plan = loaded.explain(statements.RETRY, {"id": loaded.live(1)[0]}, mode)
+    assert "pk_outbox_entry" in plan.scans("outbox_entry")
+    assert plan.read_whole <= {"destination"}
+
+
+@BOTH
+def test_those_in_review_are_counted_from_their_index(loaded: Loaded, mode: str) -> None:
+    assert "operation" not in loaded.explain(statements.IN_REVIEW, {}, mode).read_whole
 
 
 @BOTH

@@ -100,3 +100,9 @@ def test_a_receiver_that_was_never_seen_is_why_nothing_was_sent() -> None:
 
     assert told.startswith("NOT SENT YET: note-7")
     assert "no worker has reached its receiver yet" in told
+
+
+def test_a_later_call_under_way_names_the_last_try() -> None:
+    told = say(State.SENDING, "note-7", "timeout", None, None, Wanted.DELIVER)
+
+    assert told == "NOT CONFIRMED YET: note-7 has a call under way (last try: timeout); no answer yet."
