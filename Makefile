@@ -12,15 +12,21 @@ SOURCES := models outbox destinations worker notes operate
 export UV_PROJECT_ENVIRONMENT := .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format
+.PHONY: help setup demo test test-docker check format
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## Make .venv with all that development needs
 
+demo: $(INSTALLED) ## Watch notes arrive exactly once while everything breaks, for a minute (ARGS="--seed 7")
+	$(BIN)/oncebox demo $(ARGS)
+
 test: $(INSTALLED) ## Run the tests (TESTS=path, ARGS="-k name", TEST_PROCESSES=2)
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS) $(TESTS)
+
+test-docker: $(INSTALLED) ## Run the tests that need a Docker engine: compose and pytest-celery (ARGS="-k name")
+	$(BIN)/python -m pytest -p celery -p docker_tools --durations=8 $(ARGS) tests/docker
 
 check: $(INSTALLED) ## Lint, format, types, import directions, dependencies, wheel, a stranger's program
 	$(BIN)/ruff check
