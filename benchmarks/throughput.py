@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -89,7 +89,10 @@ def database(name: str) -> Generator[str]:
 def durability(url: str) -> dict[str, str]:
     """The settings that make a commit a commit; ends the run when one is off."""
     with psycopg.connect(url) as connection:
-        found = {name: str(connection.execute(f"show {name}").fetchone()[0]) for name in DURABLE}  # type: ignore[index]
+        rows = connection.execute(
+            "select name, setting from pg_settings where name = any(%s) order by name", [list(DURABLE)]
+        ).fetchall()
+        found: dict[str, str] = dict(rows)
     if any(value != "on" for value in found.values()):
         raise SystemExit(f"{url.rsplit('/', 1)[1]}: {found}; all three must be on")
     return found
@@ -197,14 +200,14 @@ def batches(operations: int) -> Iterator[list[Write]]:
 
 def scalar(url: str, sql: str) -> int:
     with psycopg.connect(url) as connection:
-        row = connection.execute(sql).fetchone()  # type: ignore[arg-type]
+        row = connection.execute(sql.encode()).fetchone()
         return int(row[0]) if row else 0
 
 
-def until(condition: object, logs: Path | None, timeout_s: float = 300.0) -> None:
+def until(condition: Callable[[], bool], logs: Path | None, timeout_s: float = 300.0) -> None:
     """Look often until the condition holds; shows the parties' last words when it does not."""
     end = time.monotonic() + timeout_s
-    while not condition():  # type: ignore[operator]
+    while not condition():
         if time.monotonic() > end:
             tails = [f"{log.name}: {log.read_text()[-500:]}" for log in logs.iterdir()] if logs else []
             raise SystemExit("\n".join(["not finished in time", *tails]))
