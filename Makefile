@@ -26,7 +26,7 @@ test: $(INSTALLED) ## Run the tests (TESTS=path, ARGS="-k name", TEST_PROCESSES=
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS) $(TESTS)
 
 test-docker: $(INSTALLED) ## Run the tests that need a Docker engine: compose and pytest-celery (ARGS="-k name")
-	$(BIN)/python -m pytest -p celery -p docker_tools --durations=8 $(ARGS) tests/docker
+	$(BIN)/python -m pytest -p celery -p docker_tools --durations=8 $(ARGS) tests/docker tests/celery
 
 check: $(INSTALLED) ## Lint, format, types, import directions, dependencies, wheel, a stranger's program
 	$(BIN)/ruff check

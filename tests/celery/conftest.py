@@ -17,8 +17,11 @@ from pytest_docker_tools import fxtr
 from pytest_docker_tools import volume as volume_fixture
 from pytest_docker_tools.wrappers import container as containers
 
-from tests.docker.celery import parties
-from tests.docker.celery.parties import Databases, Notes, Postgres, Relay, Worker
+from tests.celery import parties
+from tests.celery.parties import Databases, Notes, Postgres, Relay, Worker
+from tests.docker.conftest import engine_required, image
+
+__all__ = ["engine_required", "image"]  # fixtures that these tests share with tests/docker
 
 # A machine that carries /.dockerenv need not be a container: its ports are published to 127.0.0.1 all the same.
 containers.tests_inside_container = lambda: False

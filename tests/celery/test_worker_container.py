@@ -4,8 +4,8 @@ import psycopg
 import pytest
 from pytest_celery import CeleryTestBroker, CeleryTestWorker
 
+from tests.celery.parties import Databases, Relay, waiting_messages
 from tests.docker.agent import Agent
-from tests.docker.celery.parties import Databases, Relay, waiting_messages
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.timeout(480)  # the first test waits for the image
