@@ -16,11 +16,12 @@ class State(StrEnum):
     PENDING = "pending"
     """Committed; nothing was sent. In: enqueue, or a call that never began. Out: a claim, a cancel, expiry."""
     SENDING = "sending"
-    """A call is under way. In: a claim. Out: its answer, or the lease running out."""
+    """A call is under way, and none before it is in doubt. In: a claim. Out: its answer, or its lease running out."""
     RETRYING = "retrying"
     """Not confirmed; every call so far was answered "not executed". Out: the next claim."""
     UNKNOWN = "unknown"
-    """May or may not be saved: a call is without a verdict. Out: the next claim, which asks or seals."""
+    """May or may not be saved: an earlier call is without a verdict. Stays so while the receiver is asked, asked to
+    seal, or sent the same key again. Out: an answer that is a proof, or a late one that takes the doubt away."""
     SAVED = "saved"
     """The receipt is held. Final."""
     REFUSED = "refused"
@@ -92,22 +93,22 @@ ARROWS: Constant = (
     Arrow(State.SENDING, "no verdict, or the lease ran out", State.UNKNOWN),
     Arrow(State.SENDING, "access lost", State.NEEDS_REVIEW),
     Arrow(State.RETRYING, "claim", State.SENDING),
-    Arrow(State.UNKNOWN, "claim", State.SENDING),
-    Arrow(State.UNKNOWN, "receipt of an earlier call", State.SAVED),
+    Arrow(State.RETRYING, "claimed again and again without an outcome", State.NEEDS_REVIEW),
+    Arrow(State.UNKNOWN, "receipt", State.SAVED),
+    Arrow(State.UNKNOWN, "sealed, after a refusal", State.REFUSED),
+    Arrow(State.UNKNOWN, "key held for other arguments", State.REFUSED),
+    Arrow(State.UNKNOWN, "sealed, as we asked", State.NOT_SAVED),
+    Arrow(State.UNKNOWN, "access lost", State.NEEDS_REVIEW),
     Arrow(State.UNKNOWN, "claimed again and again without an outcome", State.NEEDS_REVIEW),
-    Arrow(State.RETRYING, "receipt of an earlier call", State.SAVED),
     # A lease ran out and nobody took over: the answer of that call still counts when it comes.
     Arrow(State.UNKNOWN, "late answer: call never began, nothing ever sent", State.PENDING),
     Arrow(State.UNKNOWN, "late answer: not executed", State.RETRYING),
-    Arrow(
-        State.UNKNOWN, "late answer: sealed after a refusal, or key held for other arguments", State.REFUSED
-    ),
-    Arrow(State.UNKNOWN, "late answer: sealed as we asked", State.NOT_SAVED),
+    # A stale call's receipt, or the late answer of a seal.
+    Arrow(State.RETRYING, "receipt of an earlier call", State.SAVED),
     Arrow(
         State.RETRYING, "late answer: sealed after a refusal, or key held for other arguments", State.REFUSED
     ),
     Arrow(State.RETRYING, "late answer: sealed as we asked", State.NOT_SAVED),
-    Arrow(State.RETRYING, "claimed again and again without an outcome", State.NEEDS_REVIEW),
     Arrow(State.NEEDS_REVIEW, "receipt, or access is back", State.SAVED),
     Arrow(State.NEEDS_REVIEW, "access is back, sealed after a refusal", State.REFUSED),
     Arrow(State.NEEDS_REVIEW, "access is back, sealed as we asked", State.NOT_SAVED),

@@ -148,6 +148,8 @@ outbox_entry = sa.Table(
     _timestamp("ready_at", now=True),
     _timestamp("dispatched_at", nullable=True),
     _uuid("call_id", nullable=True),
+    # The kind of that call: a send under way counts among the unanswered and is not yet a doubt.
+    sa.Column("calling", sa.Text),
     _timestamp("lease_until", nullable=True),
     # Claims since the last recorded outcome: two or more, and it is claimed alone (it may be poison).
     sa.Column("claims", sa.Integer, nullable=False, server_default="0"),
@@ -174,7 +176,10 @@ outbox_entry = sa.Table(
         initially="DEFERRED",
     ),
     sa.CheckConstraint("live", name="live"),
-    sa.CheckConstraint("(call_id is null) = (lease_until is null)", name="lease"),
+    sa.CheckConstraint(
+        "(call_id is null) = (lease_until is null) and (call_id is null) = (calling is null)", name="lease"
+    ),
+    sa.CheckConstraint(_one_of("calling", CallKind.SEND, CallKind.STATUS, CallKind.SEAL), name="calling"),
     sa.CheckConstraint("(ordering_key is null) = (ordering_seq is null)", name="ordering"),
     sa.CheckConstraint(
         "claims >= 0 and retries >= 0 and unanswered >= 0 and unanswered <= attempts", name="counts"

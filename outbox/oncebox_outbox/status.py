@@ -115,7 +115,7 @@ def from_row(row: Row[*tuple[object, ...]]) -> OperationStatus:
         wanted=Wanted(row.wanted) if live else None,
         attempts=row.attempts,
         unanswered=row.unanswered,
-        next_at=row.ready_at if live and state is not State.SENDING else None,
+        next_at=row.ready_at if live and not row.under_way else None,
         deadline=row.deadline,
         created_at=row.created_at,
         settled_at=row.settled_at,

@@ -31,7 +31,7 @@ def say(
                 or f"NOT CONFIRMED YET: {operation_id} was turned away and will be sent again{_last(reason)}."
             )
         case State.UNKNOWN:
-            return _unknown(operation_id, reason, wanted)
+            return _unknown(operation_id, reason, problem, wanted)
         case State.REFUSED:
             return f"REFUSED: {operation_id} will never be saved under this id: {_refusal(reason, problem)}"
         case State.NOT_SAVED:
@@ -65,10 +65,7 @@ def _pending(operation_id: str, reason: str | None, wanted: Wanted | None) -> st
 
 
 def _sending(operation_id: str, reason: str | None) -> str:
-    if reason:
-        # Not the first call: an earlier one may have saved it, and this one may only ask.
-        return f"NOT CONFIRMED YET: {operation_id} has a call under way{_last(reason)}; no answer yet."
-    return f"NOT CONFIRMED YET: {operation_id} is being sent; no answer yet."
+    return f"NOT CONFIRMED YET: {operation_id} is being sent{_last(reason)}; no answer yet."
 
 
 def _given_up(
@@ -82,12 +79,21 @@ def _given_up(
     return None
 
 
-def _unknown(operation_id: str, reason: str | None, wanted: Wanted | None) -> str:
-    if wanted in (Wanted.ABANDON, Wanted.REFUSE):
-        doing = "it is being given up, and the receiver is asked to close its key"
-    else:
-        doing = "the receiver is asked before anything is sent again, under the same key"
-    return f"OUTCOME UNKNOWN: {operation_id} may or may not be saved{_last(reason)}; {doing}. Do not save it under another id."
+def _unknown(
+    operation_id: str, reason: str | None, problem: Mapping[str, object] | None, wanted: Wanted | None
+) -> str:
+    last, closing = "", "and the receiver is asked to close its key. Do not save it under another id."
+    match wanted:
+        case Wanted.ABANDON:
+            doing = f"it is being given up ({_ending(reason)}), {closing}"
+        case Wanted.REFUSE:
+            doing = f"a later call was refused ({_refusal(reason, problem)}), {closing}"
+        case Wanted.DELIVER | None:
+            last = _last(reason)
+            doing = "the receiver is asked before anything is sent again, under the same key. Do not save it under another id."
+        case _:
+            assert_never(wanted)
+    return f"OUTCOME UNKNOWN: {operation_id} may or may not be saved{last}; {doing}"
 
 
 def _refusal(reason: str | None, problem: Mapping[str, object] | None) -> str:

@@ -53,6 +53,7 @@ CLAIM: Final = named(
       update oncebox.outbox_entry e set
         call_id = case c.kind when 'send' then cast(:send_call as uuid)
                               when 'status' then cast(:status_call as uuid) else cast(:seal_call as uuid) end,
+        calling = c.kind,
         lease_until = now() + make_interval(secs => :lease_s),
         dispatched_at = null,
         claims = e.claims + 1,

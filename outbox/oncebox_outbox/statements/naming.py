@@ -16,12 +16,14 @@ def named(name: str, sql: str) -> TextClause:
 
 LIVE_STATE: Final = """
     case when e.review is not null then 'needs_review'
+         when e.unanswered > case when e.calling = 'send' and e.lease_until > clock_timestamp() then 1 else 0 end
+           then 'unknown'
          when e.lease_until > clock_timestamp() then 'sending'
-         when e.unanswered > 0 then 'unknown'
          when e.attempts > 0 then 'retrying'
          else 'pending' end"""
 """The state of a live operation, from its entry `e` alone: a lapsed lease reads as unknown, by the clock,
-and not by the transaction's start, which may lie long back in a caller's transaction."""
+and not by the transaction's start, which may lie long back in a caller's transaction. An earlier call without a
+verdict reads as unknown, too, whatever is under way now: asking, sealing or sending again takes nothing back."""
 
 STATE: Final = f"coalesce(o.final, case when e.id is null then 'unknown' else {LIVE_STATE} end)"
 """The state of operation `o` with its entry `e`, if any. Without either (impossible by constraint): unknown."""

@@ -8,7 +8,7 @@ from oncebox_outbox.statements.naming import LIVE_STATE, RECEIVER_SEEN, REFUSAL,
 _COLUMNS: Final = f"""
     o.id, o.tenant, o.principal, o.destination, o.operation_id, o.kind, o.args_hash, o.deadline, o.reason, o.receipt,
     o.problem, o.supersedes, o.settled_call, o.created_at, o.settled_at, i.run, i.step, i.purpose, {STATE} as state,
-    e.ready_at, e.lease_until, e.attempts, e.unanswered, e.retries, e.wanted, e.wanted_reason, e.review,
+    e.ready_at, e.lease_until > clock_timestamp() as under_way, e.attempts, e.unanswered, e.retries, e.wanted, e.wanted_reason, e.review,
     e.last_outcome, e.last_reason, now() as as_of,
     e.id is not null and not {RECEIVER_SEEN} as receiver_unseen"""
 

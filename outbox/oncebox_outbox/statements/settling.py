@@ -43,7 +43,7 @@ SETTLE: Final = named(
       delete from oncebox.outbox_entry e using settled s where e.id = s.id
     ), again as (
       update oncebox.outbox_entry e set
-        call_id = null, lease_until = null, dispatched_at = null, claims = 0,
+        call_id = null, calling = null, lease_until = null, dispatched_at = null, claims = 0,
         retries = e.retries + 1,
         attempts = e.attempts - a.returned,
         unanswered = e.unanswered - a.verdict,

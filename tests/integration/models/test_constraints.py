@@ -27,7 +27,7 @@ OPERATION_ROW: Columns = {
 SETTLED: Columns = {"final": "not_saved", "reason": "cancelled", "settled_at": "2026-01-01Z"}
 SAVED: Columns = {"final": "saved", "receipt": "{}", "settled_at": "2026-01-01Z"}
 ENTRY_ROW: Columns = {"id": OPERATION, "destination": "notes", "deadline": "2999-01-01Z"}
-LEASE: Columns = {"call_id": CALL, "lease_until": "2999-01-01Z"}
+LEASE: Columns = {"call_id": CALL, "calling": "send", "lease_until": "2999-01-01Z"}
 CALL_ROW: Columns = {
     "call_id": CALL, "kind": "send", "destination": "notes", "worker": "w", "operations": 1,
 }  # fmt: skip

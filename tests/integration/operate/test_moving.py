@@ -136,8 +136,8 @@ def test_nothing_replaces_what_may_still_be_saved(oncebox: Oncebox, sender: Send
     ran = oncebox(*again, "--json")
     assert (ran.code, ran.error["kind"], "oncebox cancel" in ran.error["hint"]) == (5, "not_settled", True)
     sender.make_due(sender.status().id)
-    sender.claim_one(sender.status().id)
-    assert oncebox(*again).code == 4
+    assert sender.claim_one(sender.status().id).kind is CallKind.STATUS
+    assert oncebox(*again).code == 5
     assert len(sender.everything()["operation"]) == 1
 
 
@@ -220,8 +220,16 @@ def test_a_cancel_that_waits_in_vain_says_what_is_known(oncebox: Oncebox, sender
     unknown(sender)
     assert oncebox("cancel", "note-7", "--wait", "--timeout", "0").code == 5
     sender.make_due(sender.status().id)
-    sender.claim_one(sender.status().id)
+    assert sender.claim_one(sender.status().id).kind is CallKind.SEAL
+    assert oncebox("cancel", "note-7", "--wait", "--timeout", "0").code == 5
+
+
+def test_what_is_being_sent_for_the_first_time_is_late_and_not_in_doubt(
+    oncebox: Oncebox, sender: Sender
+) -> None:
+    sender.claim_one(sender.enqueue_one())
     assert oncebox("cancel", "note-7", "--wait", "--timeout", "0").code == 7
+    assert oncebox("enqueue", "--operation-id", "b", "--supersedes", "note-7", "--folder=f", "--title=t", "--text=x").code == 4  # fmt: skip
 
 
 def test_a_cancel_while_our_access_is_lost_asks_for_the_seal(oncebox: Oncebox, sender: Sender) -> None:

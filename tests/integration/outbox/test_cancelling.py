@@ -152,7 +152,7 @@ def test_a_cancel_that_waits_for_a_claim_sees_that_something_was_sent(sender: Se
     with sender.agent.connect() as holder:
         holder.exec_driver_sql(
             "update oncebox.outbox_entry set attempts = 1, unanswered = 1, claims = 1, next_call = 'status',"
-            " call_id = gen_random_uuid(), lease_until = now() + interval '45 s'"
+            " call_id = gen_random_uuid(), calling = 'send', lease_until = now() + interval '45 s'"
         )
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(_cancel, sender)

@@ -31,6 +31,21 @@ def test_a_claim_hands_out_the_frozen_bytes_under_a_lease(sender: Sender) -> Non
     assert sender.status().state is State.SENDING
 
 
+def test_what_is_unknown_stays_so_while_it_is_asked_for_sent_again_and_sealed(sender: Sender) -> None:
+    """R46: another call under way takes no doubt away; `wait` and `lag` go on saying unknown."""
+    id = sender.enqueue_one()
+    sender.answer(sender.claim_one(id), Outcome.UNKNOWN, "timeout")
+    asked = []
+    for outcome in (Outcome.NOT_FOUND, Outcome.REFUSED, Outcome.UNKNOWN):
+        sender.make_due(id)
+        call = sender.claim_one(id)
+        asked.append(call.kind)
+        assert sender.status().state is State.UNKNOWN
+        sender.answer(call, outcome)
+        assert sender.status().state is State.UNKNOWN
+    assert asked == [CallKind.STATUS, CallKind.SEND, CallKind.SEAL]
+
+
 def test_the_row_tells_the_truth_before_anything_is_sent(sender: Sender) -> None:
     """Whatever happens to the worker now: the next call asks, and the attempt is counted."""
     id = sender.enqueue_one()

@@ -176,7 +176,7 @@ def test_a_zombies_answer_does_not_touch_the_next_workers_lease(sender: Sender, 
     assert (settled.finals, settled.again) == ({}, frozenset())
     assert sender.live_entry(id) == before
     assert sender.operation(id).final is None
-    assert sender.status().state is State.SENDING
+    assert sender.status().state is State.UNKNOWN
     sender.settle(adopter, saved(adopter))
     assert sender.status().state is State.SAVED
 

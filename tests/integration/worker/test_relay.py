@@ -111,7 +111,7 @@ def test_a_full_queue_holds_the_relay_back(seen: Sender) -> None:
 def test_what_is_leased_or_not_due_stays(seen: Sender) -> None:
     """A live lease and a back-off are respected; a lapsed lease is due."""
     leased, later, lapsed = seen.enqueue_named("leased", "later", "lapsed")
-    lease = "update oncebox.outbox_entry set call_id = gen_random_uuid(), lease_until = now() + :by where id = :id"
+    lease = "update oncebox.outbox_entry set call_id = gen_random_uuid(), calling = 'send', lease_until = now() + :by where id = :id"
     seen.change(lease, id=leased, by=timedelta(hours=1))
     seen.change(lease, id=lapsed, by=timedelta(seconds=-1))
     seen.change("update oncebox.outbox_entry set ready_at = now() + interval '1 h' where id = :id", id=later)

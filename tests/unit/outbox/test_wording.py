@@ -70,6 +70,7 @@ def test_what_is_being_given_up_is_not_said_to_be_sent_again(state: State) -> No
     assert "being given up" in sentence
     assert "sent again" not in sentence
     assert "waits to be delivered" not in sentence
+    assert "last try" not in sentence
 
 
 def test_a_refusal_names_the_permitted_folders_and_the_next_step() -> None:
@@ -103,6 +104,6 @@ def test_a_receiver_that_was_never_seen_is_why_nothing_was_sent() -> None:
 
 
 def test_a_later_call_under_way_names_the_last_try() -> None:
-    told = say(State.SENDING, "note-7", "timeout", None, None, Wanted.DELIVER)
+    told = say(State.SENDING, "note-7", "rate_limited", None, None, Wanted.DELIVER)
 
-    assert told == "NOT CONFIRMED YET: note-7 has a call under way (last try: timeout); no answer yet."
+    assert told == "NOT CONFIRMED YET: note-7 is being sent (last try: rate_limited); no answer yet."

@@ -180,6 +180,7 @@ def upgrade() -> None:
         sa.Column("ready_at", sa.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("dispatched_at", sa.TIMESTAMP(timezone=True), nullable=True),
         sa.Column("call_id", sa.UUID(), nullable=True),
+        sa.Column("calling", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.TIMESTAMP(timezone=True), nullable=True),
         sa.Column("claims", sa.Integer(), server_default="0", nullable=False),
         sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
@@ -201,7 +202,11 @@ def upgrade() -> None:
         sa.CheckConstraint("next_call in ('send', 'status', 'seal')", name=op.f("ck_outbox_entry_next_call")),
         sa.CheckConstraint("review = 'access_lost'", name=op.f("ck_outbox_entry_review")),
         sa.CheckConstraint("wanted in ('deliver', 'abandon', 'refuse')", name=op.f("ck_outbox_entry_wanted")),
-        sa.CheckConstraint("(call_id is null) = (lease_until is null)", name=op.f("ck_outbox_entry_lease")),
+        sa.CheckConstraint(
+            "(call_id is null) = (lease_until is null) and (call_id is null) = (calling is null)",
+            name=op.f("ck_outbox_entry_lease"),
+        ),
+        sa.CheckConstraint("calling in ('send', 'status', 'seal')", name=op.f("ck_outbox_entry_calling")),
         sa.CheckConstraint(
             "(ordering_key is null) = (ordering_seq is null)", name=op.f("ck_outbox_entry_ordering")
         ),
