@@ -7,8 +7,10 @@ import struct
 import threading
 from collections.abc import Callable, Coroutine
 from enum import Enum
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 from urllib.parse import urlsplit
+
+from oncebox_operate.faults.flow import WAYS, Connection, Line, Way
 
 Value = TypeVar("Value")
 CHUNK = 65536
@@ -24,6 +26,13 @@ class Mode(Enum):
     NO_REPLIES = "no replies"  # requests arrive, what comes back is kept back
     RESET = "reset"  # each connection is reset at once
     REFUSE = "refuse"  # nothing listens
+
+
+# In which the bytes of a way move.
+MOVING: Final[dict[Way, frozenset[Mode]]] = {
+    "requests": frozenset({Mode.PASS, Mode.NO_REPLIES}),
+    "replies": frozenset({Mode.PASS}),
+}
 
 
 class TcpProxy:
@@ -45,7 +54,9 @@ class TcpProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._server: asyncio.Server | None = None
-        self._clients: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
+        self._clients: dict[asyncio.StreamWriter, Connection] = {}
+        self._lines: dict[Way, Line] = {way: Line() for way in WAYS}
+        self._left_for_next: dict[Way, int] = {}
         self._mode_changed = asyncio.Event()
 
     def __enter__(self) -> Self:
@@ -69,7 +80,9 @@ class TcpProxy:
         return len(self._clients)
 
     def pass_through(self) -> None:
-        """The network works again."""
+        """The network works again, at its full speed. A cut that was ordered still comes."""
+        for line in self._lines.values():
+            line.delay, line.rate = 0.0, None
         self._run(self._set_mode(Mode.PASS))
 
     def blackhole(self) -> None:
@@ -92,12 +105,41 @@ class TcpProxy:
         """Reset the connections that are open now; new ones work as before."""
         self._run(self._cut())
 
+    def delay(self, seconds: float, *, way: Way | None = None) -> None:
+        """Each chunk waits that long before it is passed on, both ways or one; `delay(0)` ends it."""
+        for line in self._lines_of(way):
+            line.delay = seconds
+
+    def drip(self, bytes_per_second: float | None, *, way: Way | None = None) -> None:
+        """No more than so many bytes pass in a second, of each connection, both ways or one; None ends it."""
+        if bytes_per_second is not None and bytes_per_second <= 0:
+            raise ValueError("for no bytes at all there is blackhole()")
+        for line in self._lines_of(way):
+            line.rate = bytes_per_second
+
+    def cut_after(self, size: int, *, way: Way, of: Literal["open", "next"] = "open") -> None:
+        """Let so many bytes more pass that way, and then reset the connection, both sides: each of those that are
+        open now, or the next one. With 0 the first byte does not pass. Of very many bytes those that the receiver
+        has no room for are lost with the connection."""
+        self._run(self._order_cut(size, way, of))
+
+    async def _order_cut(self, size: int, way: Way, of: Literal["open", "next"]) -> None:
+        if of == "next":
+            self._left_for_next[way] = size
+            return
+        for connection in self._clients.values():
+            connection.left[way] = size
+
+    def _lines_of(self, way: Way | None) -> list[Line]:
+        return list(self._lines.values()) if way is None else [self._lines[way]]
+
     async def _serve(self, client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter) -> None:
         """One client connection; a failure or a cancellation resets it."""
+        connection = self._clients[client_out]
         upstream_in, upstream_out = await asyncio.open_connection(*self.upstream)
         pumps = [
-            asyncio.ensure_future(self._pump(client_in, upstream_out, {Mode.PASS, Mode.NO_REPLIES})),
-            asyncio.ensure_future(self._pump(upstream_in, client_out, {Mode.PASS})),
+            asyncio.ensure_future(self._pump("requests", client_in, upstream_out, connection)),
+            asyncio.ensure_future(self._pump("replies", upstream_in, client_out, connection)),
         ]
         try:
             # gather ends at the first failure: a reset of one side resets the other.
@@ -110,15 +152,30 @@ class TcpProxy:
             for pump in pumps:
                 pump.cancel()
 
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, modes: set[Mode]) -> None:
+    async def _pump(
+        self, way: Way, source: asyncio.StreamReader, sink: asyncio.StreamWriter, connection: Connection
+    ) -> None:
         while data := await source.read(CHUNK):
-            await self._until_mode_in(modes)
-            sink.write(data)
-            await sink.drain()
-        await self._until_mode_in(modes)
+            await self._pass_on(way, data, sink, connection)
+        await self._until_mode_in(MOVING[way])
         sink.write_eof()
 
-    async def _until_mode_in(self, modes: set[Mode]) -> None:
+    async def _pass_on(
+        self, way: Way, data: bytes, sink: asyncio.StreamWriter, connection: Connection | None = None
+    ) -> None:
+        """Write, as the network now is. Raises ConnectionResetError when the connection is to be cut."""
+        line = self._lines[way]
+        if line.delay:
+            await asyncio.sleep(line.delay)
+        for piece in line.pieces(data):
+            await self._until_mode_in(MOVING[way])
+            sink.write(piece if connection is None else connection.admit(way, piece))
+            await sink.drain()
+            if connection is not None and connection.is_over(way):
+                raise ConnectionResetError
+            await line.rest_after(piece)
+
+    async def _until_mode_in(self, modes: frozenset[Mode]) -> None:
         while self._mode not in modes:
             await self._mode_changed.wait()
 
@@ -126,7 +183,8 @@ class TcpProxy:
         self.connections += 1
         task = asyncio.current_task()
         assert task is not None
-        self._clients[client_out] = task
+        self._clients[client_out] = Connection(task, self._left_for_next)
+        self._left_for_next = {}
         try:
             if self._mode is Mode.RESET:
                 raise ConnectionResetError
@@ -151,7 +209,7 @@ class TcpProxy:
             await self._listen()
 
     async def _cut(self) -> None:
-        tasks = list(self._clients.values())
+        tasks = [connection.task for connection in self._clients.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,14 +2,16 @@
 
 import socket
 import threading
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
 import pytest
 
-from tests.support.faultproxy import FaultProxy
+from oncebox_operate.faults.barriers import other_order
+from tests.support.faultproxy import Fault, FaultProxy, Storm
 from tests.support.polling import eventually
 
 
@@ -22,6 +24,10 @@ class Upstream(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen: list[str] = []
         self.lock = threading.Lock()
+        self.meet: Callable[[], object] = lambda: None
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that was cut off is what these tests are about."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -31,6 +37,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         server = self.server
         assert isinstance(server, Upstream)
+        server.meet()
         with server.lock:
             server.seen.append(f"{self.command} {self.path} {body.decode()}".strip())
             answer = f"answer {len(server.seen)}".encode()
@@ -195,3 +202,144 @@ def test_an_upstream_that_dies_in_the_middle_resets_the_client(
             connection.close()
             with pytest.raises(httpx2.ReadError):
                 answer.result(5)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_reorders_whole_requests_and_gives_each_client_its_own_reply(
+    proxy: FaultProxy, client: httpx2.Client, upstream: Upstream, seed: int
+) -> None:
+    reordering = proxy.reorder_requests(4, seed=seed, match="POST /v1/*")
+    answers = dict[str, "Future[httpx2.Response]"]()
+    with ThreadPoolExecutor(4) as threads:
+        for number, name in enumerate(["one", "two", "three", "four"], 1):
+            assert client.get("/healthz").status_code == 201  # others pass
+            answers[name] = threads.submit(client.post, f"/v1/{name}", timeout=10)
+            eventually(lambda number=number: number in (reordering.arrived, 4))
+    came = [line for line in upstream.seen if line.startswith("POST")]
+    sent = [f"POST /v1/{name}" for name in answers]
+    assert came == [sent[place] for place in other_order(seed, 4)] != sent
+    for name, answer in answers.items():
+        assert answer.result().text == f"answer {upstream.seen.index(f'POST /v1/{name}') + 1}"
+    assert [exchange.path for exchange in reordering.passed] == [line.split()[1] for line in came]
+    assert client.post("/v1/five").text == "answer 9"
+
+
+def test_a_reordering_that_is_withdrawn_lets_go_whom_it_has(
+    proxy: FaultProxy, client: httpx2.Client, upstream: Upstream
+) -> None:
+    """A client that is cut while it waits for its turn does not keep the others either."""
+    reordering = proxy.reorder_requests(5)
+    with ThreadPoolExecutor(3) as threads:
+        gone = [threads.submit(client.post, "/gone") for _ in range(2)]
+        eventually(lambda: reordering.arrived == 2)
+        proxy.cut()
+        for answer in gone:
+            with pytest.raises(httpx2.ReadError):
+                answer.result()
+        held = threads.submit(client.post, "/held")
+        eventually(lambda: reordering.arrived == 3)
+        assert upstream.seen == []
+        proxy.withdraw(reordering)
+        assert held.result().status_code == 201
+    assert upstream.seen == ["POST /held"]
+
+
+def test_doubles_a_request_at_once(proxy: FaultProxy, client: httpx2.Client, upstream: Upstream) -> None:
+    """Both copies are at the upstream before either has an answer."""
+    both = threading.Barrier(2)
+    upstream.meet = both.wait
+    doubled = proxy.double_requests()
+    assert client.post("/twice").text in ("answer 1", "answer 2")
+    assert upstream.seen == ["POST /twice", "POST /twice"]
+    (exchange,) = doubled.struck
+    assert (exchange.forwarded, exchange.status, exchange.copies) == (2, 201, [201])
+
+
+def test_a_copy_arrives_seconds_after_the_client_has_its_answer(
+    proxy: FaultProxy, client: httpx2.Client, upstream: Upstream
+) -> None:
+    copied = proxy.copy_requests_late(0.5)
+    began = time.monotonic()
+    assert client.post("/late", content=b"text").text == "answer 1"
+    assert time.monotonic() - began < 0.4
+    assert upstream.seen == ["POST /late text"]
+    assert client.post("/between").text == "answer 2"
+    eventually(lambda: copied.struck[0].copies == [201], interval=0.005)
+    assert time.monotonic() - began >= 0.5
+    assert upstream.seen == ["POST /late text", "POST /between", "POST /late text"]
+    # One whose reply was lost, and whose upstream is gone by then: nobody hears of it.
+    proxy.copy_requests_late(0.1)
+    proxy.swallow_replies(then="reset")
+    with pytest.raises(httpx2.ReadError):
+        client.post("/lost")
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = closed.getsockname()[1]
+    proxy.upstream = ("127.0.0.1", nobody)
+    eventually(lambda: not proxy._copies)
+    assert upstream.seen[3:] == ["POST /lost"]
+
+
+def test_delays_a_request_whose_client_may_have_gone(
+    proxy: FaultProxy, client: httpx2.Client, upstream: Upstream
+) -> None:
+    proxy.delay_requests(0.6)
+    with pytest.raises(httpx2.ReadTimeout):
+        client.post("/v1/notes", content=b"late", timeout=IMPATIENT)
+    assert upstream.seen == []
+    eventually(lambda: upstream.seen == ["POST /v1/notes late"])
+
+
+def test_bytes_of_requests_and_replies_drip_and_are_cut(
+    proxy: FaultProxy, client: httpx2.Client, upstream: Upstream
+) -> None:
+    """What the network under HTTP does, it does here, too."""
+    proxy.drip(1000, way="requests")
+    began = time.monotonic()
+    assert client.post("/drip", content=bytes(300)).status_code == 201
+    assert time.monotonic() - began > 0.3
+    proxy.pass_through()
+    proxy.cut_after(20, way="requests")
+    with pytest.raises(httpx2.ReadError):
+        client.post("/half")
+    assert upstream.seen == ["POST /drip " + "\0" * 300]
+    proxy.cut_after(20, way="replies", of="next")
+    with pytest.raises((httpx2.ReadError, httpx2.RemoteProtocolError)):
+        client.post("/cut")
+    assert client.post("/whole").text == "answer 3"
+
+
+WEATHER = {
+    Fault.LOSE: 1,
+    Fault.SWALLOW: 1,
+    Fault.DOUBLE: 1,
+    Fault.REPEAT: 1,
+    Fault.TRUNCATE: 1,
+    Fault.SLOW: 1,
+}
+
+
+def test_a_storm_strikes_the_nth_request_as_its_seed_says(
+    proxy: FaultProxy, client: httpx2.Client, upstream: Upstream
+) -> None:
+    storm = Storm(7, WEATHER, calm=2, seconds=(0.001, 0.01), resets=1, keep=20)
+    weather = proxy.storm(storm, match="POST /v1/*")
+    heard = list[bool]()
+    for number in range(60):
+        assert client.get("/healthz").status_code == 201
+        try:
+            heard.append(client.post(f"/v1/{number}").status_code == 201)
+        except httpx2.TransportError:
+            heard.append(False)
+    gusts = [storm.gust(n) for n in range(60)]
+    assert [gust for _, gust in weather.met] == gusts
+    silent = {Fault.LOSE, Fault.SWALLOW, Fault.TRUNCATE}
+    assert heard == [gust.fault not in silent for gust in gusts]
+    arrived = {Fault.LOSE: 0, Fault.DOUBLE: 2, Fault.REPEAT: 2}
+    for number, gust in enumerate(gusts):
+        assert upstream.seen.count(f"POST /v1/{number}") == (
+            1 if gust.fault is None else arrived.get(gust.fault, 1)
+        )
+    assert all(weather.count(fault) for fault in WEATHER)
+    proxy.clear_rules()
+    for _ in range(20):
+        assert client.post("/v1/calm").status_code == 201
