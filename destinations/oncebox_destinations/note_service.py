@@ -3,6 +3,7 @@
 import asyncio
 import random as stdlib_random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -24,6 +25,8 @@ from oncebox_models.states import CallKind
 
 _JSON: Final = {"Content-Type": "application/json"}
 _TURNED_AWAY: Final = frozenset({401, 429})
+_SHORTEST_SECRET: Final = 16
+"""A token of fewer characters may stand anywhere by chance."""
 
 
 class NoteService:
@@ -45,6 +48,7 @@ class NoteService:
         random: Random = stdlib_random.random,
     ) -> None:
         self._exchanges = Exchanges(settings)
+        self._token = settings.token.get_secret_value().encode()
         self._limits = BatchLimits() if seen is None else _limits(seen)
         self._reader = NoteReader(
             self._exchanges, schedule=schedule or RetrySchedule(), tries=tries, sleep=sleep, random=random
@@ -106,12 +110,20 @@ class NoteService:
                 body = request_bodies.body(member, part.items)
                 result = await self._exchanges.ask("POST", path, headers, body, until=until)
                 after_s = _retry_after(result)
-                answers |= matching.answers(kind, part.operations, result, after_s=after_s)
+                told = _without(self._token, result)
+                answers |= matching.answers(kind, part.operations, told, after_s=after_s)
                 if _ends_the_call(result):
                     ended = Answer(Outcome.NOT_SENT, Reason.EARLIER_PART_FAILED, retry_after_s=after_s)
             else:
                 answers |= dict.fromkeys((operation.id for operation in part.operations), ended)
         return answers
+
+
+def _without(token: bytes, result: Reply | Failure) -> Reply | Failure:
+    """The result as it may be kept: a receiver may repeat what it was sent, and its words are shown to people."""
+    if isinstance(result, Failure) or len(token) < _SHORTEST_SECRET:
+        return result
+    return replace(result, body=result.body.replace(token, b"(our token)"))
 
 
 def _check_distinct(operations: Sequence[Outgoing]) -> None:

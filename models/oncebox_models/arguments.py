@@ -121,7 +121,8 @@ def _message(fault_type: str, fault: Mapping[str, object]) -> str:
         case "string_unicode":
             return "holds a lone surrogate; it is not valid Unicode text"
         case "string_type":
-            return f"must be a string, got {value!r:.60} ({type(value).__name__})"
+            # Not the value itself: it may be the text, in bytes, and a fault is what people log.
+            return f"must be a string, got {type(value).__name__}"
         case "missing":
             return "is required"
         case "extra_forbidden":

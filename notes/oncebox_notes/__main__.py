@@ -200,7 +200,12 @@ def _url(settings: Settings) -> str:
 
 def _connect(settings: Settings) -> Connection:
     return psycopg.connect(
-        _url(settings), autocommit=True, application_name="oncebox-notes-admin", connect_timeout=10
+        _url(settings),
+        autocommit=True,
+        application_name="oncebox-notes-admin",
+        connect_timeout=10,
+        # As the service's own connections: a standby is not what anybody means.
+        target_session_attrs="read-write",
     )
 
 

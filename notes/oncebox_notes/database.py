@@ -74,7 +74,12 @@ def open_pool(settings: Settings) -> Pool:
 
     return AsyncConnectionPool(
         settings.database_url.get_secret_value(),
-        kwargs={"autocommit": True, "application_name": "oncebox-notes"},
+        # The primary or nobody: a standby that lags would say `not_found` of what was committed.
+        kwargs={
+            "autocommit": True,
+            "application_name": "oncebox-notes",
+            "target_session_attrs": "read-write",
+        },
         min_size=1,
         max_size=settings.pool_size,
         timeout=budget.sixth,
@@ -127,7 +132,13 @@ def refuse(error: psycopg.Error) -> NoReturn:
         raise RefusalError(problems.busy("the database did not finish in time")) from error
     if isinstance(error, psycopg.OperationalError):
         raise RefusalError(problems.busy("the database cannot be reached")) from error
-    raise error
+    raise _without_row(error)
+
+
+def _without_row(error: psycopg.Error) -> psycopg.Error:
+    """The error as it may be logged: its text goes on with the row that was refused, and the row holds the note."""
+    error.args = (str(error).partition("\n")[0], *error.args[1:])
+    return error
 
 
 async def fetch(pool: Pool, query: Any, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -31,6 +31,7 @@ class Intake:
     settings: Settings
     on_behalf_of: str | None
     call_id: str | None
+    query: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ async def create_note(request: Request) -> Response:
 
 
 @router.put("/v1/notes/{note_id}", **openapi.REVISE)
-async def revise_note(request: Request, note_id: str) -> Response:
+async def revise_note(request: Request, note_id: openapi.NoteIdInPath) -> Response:
     """Make a new version of a note, if it still is the one that was read."""
     served, watch = service.of(request), service.of(request).watch()
     transport.check_headers(request, served.settings.body_max_bytes)
@@ -81,9 +81,9 @@ async def batch(request: Request) -> Response:
 async def notes_of_operation(request: Request) -> Response:
     """The notes that an operation made, without their text."""
     served = service.of(request)
-    context = await served.authenticate(request)
+    context = await served.authenticate(request, ("operation",))
     reader = acting(context)
-    values = _query(request, ("operation",)).get("operation")
+    values = context.query.get("operation")
     fault = intake.key_fault(values, "query operation")
     if fault or values is None:
         raise RefusalError(problems.from_faults([fault] if fault else []))
@@ -94,13 +94,13 @@ async def notes_of_operation(request: Request) -> Response:
 
 
 @router.get("/v1/notes/{note_id}", **openapi.READ)
-async def read_note(request: Request, note_id: str) -> Response:
+async def read_note(request: Request, note_id: openapi.NoteIdInPath) -> Response:
     """A note with its text: the latest version, or the one that is asked for."""
     served = service.of(request)
-    context = await served.authenticate(request)
+    context = await served.authenticate(request, ("version",))
     reader = acting(context)
     service.entry_of(request).principal = str(reader)
-    version = _version(_query(request, ("version",)).get("version"))
+    version = _version(context.query.get("version"))
     parsed = arguments.parse_note_id(note_id)
     note = await reading.note(served.pool, reader, parsed, version) if parsed else None
     if note is None:
@@ -206,21 +206,6 @@ async def _respond(served: Service, context: Intake, operation: Operation, watch
     if isinstance(outcome, Problem):
         return answers.problem(outcome)
     return answers.completed(outcome)
-
-
-def _query(request: Request, known: Sequence[str]) -> dict[str, str]:
-    """The query's values; an unknown or repeated name is refused, as it would be in a body."""
-    faults: list[Fault] = []
-    for name in dict.fromkeys(request.query_params.keys()):
-        if name not in known:
-            faults.append(
-                Fault("invalid_argument", f"query {name[:64]}", f"is not known; known is {', '.join(known)}")
-            )
-        elif len(request.query_params.getlist(name)) > 1:
-            faults.append(Fault("invalid_argument", f"query {name}", "occurs more than once"))
-    if faults:
-        raise RefusalError(problems.from_faults(faults))
-    return dict(request.query_params)
 
 
 def _version(value: str | None) -> int | None:

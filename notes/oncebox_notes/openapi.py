@@ -1,8 +1,8 @@
 """The OpenAPI document: what each endpoint takes and every status it answers with."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Path, Request, Response
 
 from oncebox_notes import answers
 from oncebox_notes.arguments import FORMATS, KINDS
@@ -30,20 +30,34 @@ def _maybe(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+def _text(pattern: str, **more: object) -> Schema:
+    return {"type": "string", "pattern": pattern} | more
+
+
+_KEY_PATTERN: Final = "[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
+_NAME_PATTERN: Final = "[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}"
+_TAG_PATTERN: Final = "[!#-~]+"
+# What `str.strip` takes away: a title of nothing else is blank.
+_BLANK: Final = r"\t-\r\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
 _STRING: Final[Schema] = {"type": "string"}
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
-_KEY: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"}
-_HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_KEY: Final = _text(f"^{_KEY_PATTERN}$")
+_HASH: Final = _text("^[0-9a-f]{64}$")
+_NOTE_ID: Final = _text("^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", format="uuid")
+_PRINCIPAL: Final = _text(f"^{_NAME_PATTERN}/{_NAME_PATTERN}$")
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+# The rules of a folder are a page of docs/wire and no pattern.
+_FOLDER: Final[Schema] = {"type": "string", "format": "folder", "minLength": 1}
 _CONTENT: Final[Schema] = {
-    "title": {"type": "string", "minLength": 1, "maxLength": TITLE_LIMIT},
-    "text": _STRING,
+    "title": _text(rf"^[^\u0000]*[^\u0000{_BLANK}][^\u0000]*$", minLength=1, maxLength=TITLE_LIMIT),
+    "text": _text(r"^[^\u0000]*$"),
     "format": {"enum": list(FORMATS), "default": FORMATS[0]},
 }
-_CREATE_BODY: Final = _object({"folder": _STRING} | _CONTENT, ("format",))
+_CREATE_BODY: Final = _object({"folder": _FOLDER} | _CONTENT, ("format",))
 _REVISE_BODY: Final = _object(_CONTENT, ("format",))
 _REVISE_ITEM: Final = _object(
-    {"note_id": {"type": "string", "format": "uuid"}, "if_match": _STRING} | _CONTENT, ("format",)
+    {"note_id": _NOTE_ID, "if_match": _text(f"^{_TAG_PATTERN}$")} | _CONTENT, ("format",)
 )
 _NOTE_REF: Final[Schema] = {
     "id": {"type": "string", "format": "uuid"},
@@ -66,7 +80,7 @@ _STATE: Final = _object(
         "note": _maybe(_object(_NOTE_REF)),
     }
 )
-_PROBLEM: Final = _object(
+PROBLEM: Final = _object(
     {
         "type": _STRING,
         "title": _STRING,
@@ -84,14 +98,14 @@ _PROBLEM: Final = _object(
     ("permitted_folders",),
 )
 _ITEM_PROBLEM: Final = _object(
-    {"operation_id": _maybe(_STRING), "status": {"type": "integer"}, "problem": _PROBLEM}
+    {"operation_id": _maybe(_STRING), "status": {"type": "integer"}, "problem": PROBLEM}
 )
 _BATCH_ITEM: Final = _object(
     {
         "operation_id": _KEY,
-        "call_id": _maybe(_STRING),
+        "call_id": _maybe(_text("^[ -~]{1,128}$")),
         "deadline": _TIME,
-        "on_behalf_of": _maybe(_STRING),
+        "on_behalf_of": _maybe(_PRINCIPAL),
         "kind": {"enum": list(KINDS)},
         "arguments": {"anyOf": [_CREATE_BODY, _REVISE_ITEM]},
     },
@@ -111,10 +125,10 @@ _BATCH_ANSWER: Final[Schema] = {
     ]
 }
 _SEAL_ITEM: Final = _object(
-    {"operation_id": _KEY, "deadline": _TIME, "on_behalf_of": _maybe(_STRING), "args_hash": _maybe(_HASH)},
+    {"operation_id": _KEY, "deadline": _TIME, "on_behalf_of": _maybe(_PRINCIPAL), "args_hash": _maybe(_HASH)},
     ("on_behalf_of", "args_hash"),
 )
-_STATUS_ITEM: Final = _object({"operation_id": _KEY, "on_behalf_of": _maybe(_STRING)}, ("on_behalf_of",))
+_STATUS_ITEM: Final = _object({"operation_id": _KEY, "on_behalf_of": _maybe(_PRINCIPAL)}, ("on_behalf_of",))
 _ASKED: Final[Schema] = {"anyOf": [_STATE, _ITEM_PROBLEM]}
 _CAPABILITIES: Final = _object(
     {
@@ -131,18 +145,43 @@ _CAPABILITIES: Final = _object(
 )
 
 
-def _header(name: str, required: bool, description: str) -> Schema:
-    return {"name": name, "in": "header", "required": required, "schema": _STRING, "description": description}
+def _parameter(place: str, name: str, schema: Schema, description: str, *, required: bool = True) -> Schema:
+    return {"name": name, "in": place, "required": required, "schema": schema, "description": description}
 
 
-def _query(name: str, required: bool, description: str) -> Schema:
-    return {"name": name, "in": "query", "required": required, "schema": _STRING, "description": description}
+# Names of path parameters; for the document only, as the endpoints check them in their own order.
+KeyInPath = Annotated[str, Path(json_schema_extra=_KEY)]
+NoteIdInPath = Annotated[str, Path(json_schema_extra=_NOTE_ID)]
 
-
-_ACTING: Final = _header("On-Behalf-Of", False, "tenant/principal; required from a delegate")
-_CALL: Final = _header("Call-Id", False, "the sender's id of this request")
-_DEADLINE: Final = _header("Operation-Deadline", True, "RFC 3339; nothing is executed after it")
-_WRITING: Final = [_header("Idempotency-Key", True, "exactly one"), _DEADLINE, _ACTING, _CALL]
+_ACTING: Final = _parameter(
+    "header", "On-Behalf-Of", _PRINCIPAL, "tenant/principal; required from a delegate", required=False
+)
+_CALL: Final = _parameter(
+    "header",
+    "Call-Id",
+    _STRING,
+    "the sender's id of this request; ignored unless it is 1 to 128 printable ASCII characters",
+    required=False,
+)
+_DEADLINE: Final = _parameter("header", "Operation-Deadline", _TIME, "RFC 3339; nothing is executed after it")
+_IDEMPOTENCY_KEY: Final = _parameter(
+    "header",
+    "Idempotency-Key",
+    _text(f'^({_KEY_PATTERN}|"{_KEY_PATTERN}")$'),
+    "exactly one, a bare token or an RFC 8941 string",
+)
+_IF_MATCH: Final = _parameter(
+    "header", "If-Match", _text(f'^"{_TAG_PATTERN}"$'), "the ETag of the version that was read"
+)
+_OPERATION: Final = _parameter("query", "operation", _KEY, "the key of the operation")
+_VERSION: Final = _parameter(
+    "query",
+    "version",
+    {"type": "integer", "minimum": 1, "maximum": 999_999_999},
+    "a version; the latest without it",
+    required=False,
+)
+_WRITING: Final = [_IDEMPOTENCY_KEY, _DEADLINE, _ACTING, _CALL]
 _ALWAYS: Final[tuple[Code, ...]] = ("unauthenticated", "internal", "busy")
 _BODY: Final[tuple[Code, ...]] = ("invalid_argument", "too_large", "unsupported_type", *_ALWAYS)
 _WRITE: Final[tuple[Code, ...]] = (
@@ -165,7 +204,7 @@ def _route(
     for code in codes:
         found = responses.setdefault(
             PROBLEMS[code].status,
-            {"description": "", "content": {"application/problem+json": {"schema": _PROBLEM}}},
+            {"description": "", "content": {"application/problem+json": {"schema": PROBLEM}}},
         )
         found["description"] = ", ".join(filter(None, [found["description"], code]))
     extra: Schema = {"parameters": parameters or []}
@@ -189,7 +228,7 @@ REVISE: Final = _route(
     _RECEIPT,
     (*_WRITE, "note_not_found", "precondition_failed", "precondition_required"),
     body=_REVISE_BODY,
-    parameters=[*_WRITING, _header("If-Match", True, "the ETag of the version that was read")],
+    parameters=[*_WRITING, _IF_MATCH],
 )
 BATCH: Final = _route(
     _object({"items": _list(_BATCH_ANSWER)}),
@@ -200,12 +239,12 @@ BATCH: Final = _route(
 LOOK_UP: Final = _route(
     _object({"notes": _list(_object(_NOTE_REF))}),
     ("idempotency_key_missing", "idempotency_key_invalid", "invalid_argument", *_ALWAYS),
-    parameters=[_query("operation", True, "the key of the operation"), _ACTING, _CALL],
+    parameters=[_OPERATION, _ACTING, _CALL],
 )
 READ: Final = _route(
     _NOTE,
     ("invalid_argument", "note_not_found", *_ALWAYS),
-    parameters=[_query("version", False, "a version, from 1; the latest without it"), _ACTING, _CALL],
+    parameters=[_VERSION, _ACTING, _CALL],
 )
 STATUS: Final = _route(
     _STATE, ("idempotency_key_invalid", "invalid_argument", *_ALWAYS), parameters=[_ACTING, _CALL]
@@ -230,7 +269,7 @@ SEAL_MANY: Final = _route(
     body=_object({"items": _list(_SEAL_ITEM, 500)}),
     parameters=[_ACTING, _CALL],
 )
-CAPABILITIES: Final = _route(_CAPABILITIES, _ALWAYS)
+CAPABILITIES: Final = _route(_CAPABILITIES, ("invalid_argument", *_ALWAYS))
 FOLDERS: Final = _route(
     _object({"folders": _list(_object({"path": _STRING, "granted_at": _TIME}))}),
     ("invalid_argument", *_ALWAYS),
@@ -249,6 +288,15 @@ def serve(app: FastAPI) -> None:
         """This document."""
         found = request.app.openapi()
         found["components"] = {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}}
+        for operations in found["paths"].values():
+            for operation in operations.values():
+                _drop_foreign(operation["responses"])
         return answers.document(found)
 
     app.add_api_route("/openapi.json", document, methods=["GET"], tags=["receiver"], **_DOCUMENT)
+
+
+def _drop_foreign(responses: Schema) -> None:
+    """FastAPI lists a 422 of its own wherever a path has a parameter; nothing here answers with it."""
+    if "application/json" in responses.get("422", {}).get("content", {}):
+        del responses["422"]

@@ -61,10 +61,11 @@ async def seal_many(request: Request) -> Response:
 
 
 @router.post("/v1/operations/{key}:seal", **openapi.SEAL)
-async def seal(request: Request, key: str) -> Response:
-    """Seal one key; the body, if there is one, may hold the hash of the arguments."""
+async def seal(request: Request, key: openapi.KeyInPath) -> Response:
+    """Seal one key. It takes no body."""
     served = service.of(request)
     context = await served.authenticate(request)
+    transport.refuse_body(request)
     owner = acting(context)
     faults: list[Fault] = []
     fault = intake.key_fault(key, "path key")
@@ -82,7 +83,7 @@ async def seal(request: Request, key: str) -> Response:
 
 
 @router.get("/v1/operations/{key}", **openapi.STATUS)
-async def status(request: Request, key: str) -> Response:
+async def status(request: Request, key: openapi.KeyInPath) -> Response:
     """The state of one key. `not_found` proves nothing: a request may still be on its way."""
     served = service.of(request)
     context = await served.authenticate(request)

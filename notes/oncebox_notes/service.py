@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -67,8 +67,12 @@ class Service:
         """Started when a request is admitted."""
         return Stopwatch(TimeBudget.within(self.settings.request_limit_seconds))
 
-    async def authenticate(self, request: Request) -> Intake:
-        """Who calls, by the token alone; raises `RefusalError`. Looked up each time: a revocation counts at once."""
+    async def authenticate(self, request: Request, known_query: Sequence[str] = ()) -> Intake:
+        """Who calls, by the token alone; raises `RefusalError`. Looked up each time: a revocation counts at once.
+
+        `known_query` are the names that the endpoint's query may have; what else stands there is refused, and not
+        ignored: a sender that writes `?dry_run=1` must not make a note.
+        """
         header = transport.single_header(request, "authorization")
         scheme, _, token = header.partition(" ") if isinstance(header, str) else ("", "", "")
         parts = identity.split_token(token.strip()) if scheme.lower() == "bearer" else None
@@ -88,13 +92,14 @@ class Service:
         entry = entry_of(request)
         entry.token_id, entry.call_id = token_id, transport.call_id(request)
         entry.principal = None if delegate else str(caller.own)
-        return self._intake(request, caller, now)
+        return self._intake(request, caller, now, known_query)
 
-    def _intake(self, request: Request, caller: Caller, now: datetime) -> Intake:
+    def _intake(self, request: Request, caller: Caller, now: datetime, known_query: Sequence[str]) -> Intake:
         named = transport.single_header(request, "on-behalf-of")
         if isinstance(named, Fault):
             raise RefusalError(problems.from_faults([named]))
-        return Intake(caller, now, self.settings, named, transport.call_id(request))
+        query = transport.query(request, known_query)
+        return Intake(caller, now, self.settings, named, transport.call_id(request), query)
 
     def admit(self, caller: Caller, operations: int) -> None:
         """Takes from the token's rate; raises `RefusalError` with the time after which it would fit."""

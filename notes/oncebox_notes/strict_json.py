@@ -34,10 +34,19 @@ def _object(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
     plain = dict(pairs)
     if len(plain) == len(pairs):
         return plain
-    names = [name for name, _ in pairs]
     ambiguous = AmbiguousObject(plain)
-    ambiguous.repeated = next(name for name in names if names.count(name) > 1)
+    ambiguous.repeated = _first_repeated(pairs)
     return ambiguous
+
+
+def _first_repeated(pairs: Sequence[tuple[str, Json]]) -> str:
+    """In one pass: a body may hold a million names, and nobody else is served meanwhile."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise AssertionError("no name occurs twice")
 
 
 _decoder: Final = json.JSONDecoder(

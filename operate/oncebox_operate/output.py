@@ -68,7 +68,13 @@ def json_line(value: Mapping[str, object]) -> str:
     """One line without spaces: a receipt inside it has the very bytes of its canonical form."""
     # What stdout cannot encode is written as \\u escapes, which mean the same.
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")) + "\n"
+    line = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")) + "\n"
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        # An argument that is no text in this locale, told back in a message: no encoding has its characters.
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"
+    return line
 
 
 def stdout() -> Console:
@@ -85,7 +91,7 @@ def plain(text: str) -> str:
     """Text from elsewhere, made harmless for a terminal: no escape sequence, no character that turns the line around."""
     return "".join(
         character
-        if character == "\n" or unicodedata.category(character) not in {"Cc", "Cf", "Zl", "Zp"}
+        if character == "\n" or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
         else f"\\u{ord(character):04x}"
         for character in text
     )

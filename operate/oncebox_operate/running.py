@@ -94,6 +94,12 @@ def _failure(error: Exception) -> Failure:
             return failures.usage(_one_line(str(error)), f"See: {_help_of(error)}")
         case ImportError():
             return _not_installed(error)
+        case UnicodeEncodeError():
+            # Arguments and variables are bytes: what of them is no UTF-8 shows where it is used as text.
+            return failures.usage(
+                "An argument or a variable holds bytes that are no text in UTF-8.",
+                "Check the characters beyond ASCII, and the locale (LANG, LC_ALL).",
+            )
         case _:
             # Imported here: help and usage errors need not wait for the outbox and its libraries.
             from oncebox_operate import outbox_failures

@@ -70,7 +70,7 @@ def _missing_faults(write: Write, admission: Admission) -> list[Fault]:
 
 def _window_faults(write: Write, now: datetime, window_s: float) -> list[Fault]:
     match write.deadline:
-        case datetime() if write.deadline.tzinfo is not None:
+        case datetime() if write.deadline.utcoffset() is not None:
             ahead_s = (write.deadline - now).total_seconds()
         case timedelta():
             ahead_s = write.deadline.total_seconds()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -141,5 +142,7 @@ async def _next_word(driver_connection: object, timeout_s: float) -> None:
         raise TypeError(
             f"wait needs psycopg 3, got {type(driver_connection).__name__}; use postgresql+psycopg://"
         )
-    async for _ in driver_connection.notifies(timeout=timeout_s, stop_after=1):
-        return
+    # As in `waiting`: the next look says that the connection is lost.
+    with suppress(psycopg.OperationalError):
+        async for _ in driver_connection.notifies(timeout=timeout_s, stop_after=1):
+            return

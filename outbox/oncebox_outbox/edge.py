@@ -1,4 +1,4 @@
-"""Where SQLAlchemy's and the driver's errors become ours, with the cause kept."""
+"""Where SQLAlchemy's and the driver's errors become ours, with the cause kept and a note's text left out."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -22,6 +22,7 @@ def database_errors() -> Generator[None]:
     try:
         yield
     except DBAPIError as error:
+        conceal_values(error)
         match error.orig:
             case psycopg.errors.SerializationFailure() | psycopg.errors.DeadlockDetected():
                 raise RetryTransaction(_first_line(error.orig)) from error
@@ -34,6 +35,15 @@ def database_errors() -> Generator[None]:
                 raise SchemaMissing(_first_line(error.orig)) from error
             case _:
                 raise
+
+
+def conceal_values(error: DBAPIError) -> None:
+    """Make the error one that may be logged: it would show the parameters of the statement, and after its first line
+    the row that was refused. Both hold the note."""
+    error.hide_parameters = True
+    for told in (error, error.orig):
+        if told is not None and told.args:
+            told.args = (str(told.args[0]).partition("\n")[0], *told.args[1:])
 
 
 def _first_line(error: BaseException) -> str:

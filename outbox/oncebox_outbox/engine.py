@@ -2,10 +2,12 @@
 
 from typing import Final
 
-from sqlalchemy import URL, Engine, create_engine, make_url
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+import psycopg
+from sqlalchemy import URL, Engine, ExceptionContext, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
 from oncebox_outbox import examining
+from oncebox_outbox.edge import conceal_values
 
 UNAVAILABLE: Final = (OperationalError, InterfaceError, InternalError)
 """What a statement raises while the database is away, restarting, full or read-only: wait and try again."""
@@ -17,7 +19,7 @@ def worker_engine(url: str | URL, *, pool_size: int, application: str) -> Engine
 
     The claim's commit puts the enqueue before it on disk, too, even if the agent's own setting was `off`.
     """
-    return create_engine(
+    engine = create_engine(
         make_url(url).set(drivername="postgresql+psycopg"),
         isolation_level="AUTOCOMMIT",
         pool_size=pool_size,
@@ -31,6 +33,22 @@ def worker_engine(url: str | URL, *, pool_size: int, application: str) -> Engine
             "options": f"-c synchronous_commit=on -c statement_timeout={_STATEMENT_TIMEOUT_MS} -c jit=off",
         },
     )
+    event.listen(engine, "handle_error", _drop_what_became_read_only)
+    event.listen(engine, "handle_error", _conceal_values)
+    return engine
+
+
+def _conceal_values(context: ExceptionContext) -> None:
+    """`hide_parameters` hides those of the statement; the row that the database shows stays."""
+    if isinstance(context.sqlalchemy_exception, DBAPIError):
+        conceal_values(context.sqlalchemy_exception)
+
+
+def _drop_what_became_read_only(context: ExceptionContext) -> None:
+    """After a fail-over a pool may still lead to the old primary, alive and read-only: only new connections find the
+    new one, so all of the pool are dropped as if the server had closed them."""
+    if isinstance(context.original_exception, psycopg.errors.ReadOnlySqlTransaction):
+        context.is_disconnect = True
 
 
 def durability_faults(engine: Engine) -> list[str]:

@@ -57,11 +57,11 @@ class Intent:
 
     @property
     def context_json(self) -> str | None:
-        return _json(self.context) if self.context else None
+        return _json(dict(self.context)) if self.context else None
 
     @property
     def trace_context_json(self) -> str | None:
-        return _json(self.trace_context) if self.trace_context else None
+        return _json(dict(self.trace_context)) if self.trace_context else None
 
 
 def derived_operation_id(intent: Intent, kind: str) -> str:
@@ -90,10 +90,12 @@ def _purpose_faults(purpose: object) -> list[Fault]:
     return [Fault("intent.purpose", wrong)] if wrong else []
 
 
-def _object_faults(path: str, value: Mapping[str, object], depth: int) -> list[Fault]:
+def _object_faults(path: str, value: object, depth: int) -> list[Fault]:
     """What is wrong with a context; its size can be told only of one that is JSON."""
-    faults = _json_faults(path, dict(value), depth)
-    if not faults and (size := len(_json(value).encode())) > CONTEXT_BYTES:
+    if not isinstance(value, Mapping):
+        return [Fault(path, f"must be an object, got {type(value).__name__}")]
+    faults = _json_faults(path, dict(value), depth)  # pyright: ignore[reportUnknownArgumentType] (any mapping)
+    if not faults and (size := len(_json(dict(value)).encode())) > CONTEXT_BYTES:  # pyright: ignore[reportUnknownArgumentType] (JSON by now)
         faults.append(Fault(path, f"is {size:,} bytes of JSON; at most {CONTEXT_BYTES:,} are allowed"))
     return faults
 

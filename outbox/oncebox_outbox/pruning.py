@@ -44,5 +44,7 @@ def prune(
             while removed := connection.execute(statements.PRUNE_CALLS, parameters).rowcount:
                 calls += removed
         finally:
-            connection.execute(statements.PRUNE_UNLOCK)
+            # A connection that was lost took the lock along, and executes nothing any more.
+            if not connection.invalidated:
+                connection.execute(statements.PRUNE_UNLOCK)
     return Pruned(operations, calls)

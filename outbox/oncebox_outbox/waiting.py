@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 import psycopg
@@ -55,5 +56,7 @@ def _next_word(driver_connection: object, timeout_s: float) -> None:
         raise TypeError(
             f"wait needs psycopg 3, got {type(driver_connection).__name__}; use postgresql+psycopg://"
         )
-    for _ in driver_connection.notifies(timeout=timeout_s, stop_after=1):
-        return
+    # A connection that is lost here fails again at the next look, with the error that every other call raises.
+    with suppress(psycopg.OperationalError):
+        for _ in driver_connection.notifies(timeout=timeout_s, stop_after=1):
+            return

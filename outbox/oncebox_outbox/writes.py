@@ -66,7 +66,7 @@ class Faulty:
 
 def freeze(party_faults: list[Fault], write: Write) -> Frozen | Faulty:
     """The write with its bytes fixed, or all that is wrong with it."""
-    faults = [*party_faults, *write.intent.faults()]
+    faults = [*party_faults, *_intent_faults(write.intent)]
     arguments, wrong_arguments = check_arguments(write.kind, write.arguments)
     faults += wrong_arguments
     if write.operation_id is not None and (wrong := wrong_operation_id(write.operation_id)):
@@ -86,6 +86,12 @@ def freeze(party_faults: list[Fault], write: Write) -> Frozen | Faulty:
     return Frozen(uuid7(), operation_id, canonical, args_hash(write.kind, canonical), write)
 
 
+def _intent_faults(intent: object) -> list[Fault]:
+    if not isinstance(intent, Intent):
+        return [Fault("intent", f"must be an Intent, got {type(intent).__name__}")]
+    return intent.faults()
+
+
 def _deadline_faults(deadline: object) -> list[Fault]:
     """What is wrong with a deadline whatever the time; the database's clock judges the rest."""
     match deadline:
@@ -98,7 +104,7 @@ def _deadline_faults(deadline: object) -> list[Fault]:
                 if past
                 else []
             )
-        case datetime() if deadline.tzinfo is None:
+        case datetime() if deadline.utcoffset() is None:
             return [
                 Fault(
                     "deadline",

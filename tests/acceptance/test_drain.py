@@ -15,7 +15,7 @@ BUDGET_S = 10.0
 def test_sigterm_under_load_finishes_what_is_held_and_sends_nothing_twice(
     build_town: Callable[..., Town], broker_url: str
 ) -> None:
-    """The worker leaves with 0 within its budget and no lease is left; after its successor has finished the rest,
+    """C1: the worker leaves with 0 within its budget and no lease is left; after its successor has finished the rest,
     every operation was sent exactly once."""
     town = build_town(broker_url, chunk=5, concurrency=4)
     (worker,) = town.open()

@@ -16,7 +16,8 @@ OPERATIONS = 300
 def test_kill_9_between_claim_and_settle_is_redelivered_and_makes_one_note(
     worker: CeleryTestWorker, broker: CeleryTestBroker, relay: Relay, databases: Databases
 ) -> None:
-    """The broker gives the message to the next worker, and the receiver's key makes one note of two deliveries."""
+    """C25, C27: RabbitMQ 4 takes our queues and our consumers' limits. The broker gives the message to the next worker, and
+    the receiver's key makes one note of two deliveries."""
     with psycopg.connect(databases.postgres.url("notes")) as blocking:
         # The note service waits in the middle of its transaction until this connection ends.
         blocking.execute("LOCK TABLE note_version IN SHARE MODE")

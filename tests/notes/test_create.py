@@ -5,7 +5,9 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from tests.notes.running import RunningService, Sender, arguments, moment
 
@@ -100,7 +102,9 @@ def test_a_failure_of_the_database_is_not_stored(service: RunningService, resear
     failed = researcher.create("note-7").json()
     assert (failed["code"], failed["attempt"]) == ("internal", "unknown")
     service.execute("DROP TRIGGER fail ON note")
+    assert researcher.status("note-7")["state"] == "not_found"
     assert researcher.create("note-7").status_code == 201
+    assert service.notes() == 1
 
 
 def test_a_constraint_that_fires_at_commit_is_a_typed_answer(
@@ -119,6 +123,22 @@ def test_a_constraint_that_fires_at_commit_is_a_typed_answer(
     assert (failed.status_code, failed.json()["code"]) == (500, "internal")
     assert service.notes() == 0
     assert researcher.status("note-7")["state"] == "not_found"
+
+
+def test_a_note_is_on_disk_before_its_receipt_is_out_whatever_the_database_prefers(
+    notes_database: str, start_service: Callable[..., RunningService]
+) -> None:
+    """A receipt for a note that a power cut takes away would be a lie."""
+    with psycopg.connect(notes_database, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(name))
+        connection.execute(
+            "CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " IF current_setting('synchronous_commit') <> 'on' THEN RAISE 'not durable'; END IF;"
+            " RETURN NEW; END $$"
+        )
+        connection.execute("CREATE TRIGGER watch BEFORE INSERT ON note FOR EACH ROW EXECUTE FUNCTION watch()")
+    assert start_service().principal().create("note-7").status_code == 201
 
 
 def test_a_key_of_another_form_is_refused_before_any_lookup(
@@ -218,7 +238,7 @@ def test_a_body_that_declares_no_length_is_cut_off_at_the_limit(
 def test_an_old_key_after_the_purge_of_its_tombstone_is_expired(
     start_service: Callable[..., RunningService],
 ) -> None:
-    """R42: whatever the window is, no packet whose key was forgotten is executed."""
+    """F11, R42: whatever the window is, no packet whose key was forgotten is executed."""
     service = start_service(admission_window_seconds=60)
     sender = service.principal()
     assert sender.create("note-7", deadline=moment(3600)).json()["code"] == "deadline_invalid"

@@ -1,8 +1,11 @@
 """The state of keys, seals, and the end of tombstones."""
 
+from collections.abc import Callable
 from typing import Any
 
-from oncebox_notes import purging
+import psycopg
+
+from oncebox_notes import purging, statements
 from tests.notes.running import RunningService, Sender, item, moment
 
 
@@ -111,6 +114,7 @@ def test_tombstones_outlive_every_packet_that_can_be_admitted(
 
 
 def test_completed_records_are_never_purged(service: RunningService, researcher: Sender) -> None:
+    """F11: however late a message is replayed, its key is remembered: the receipt, and nothing is executed."""
     first = researcher.create("note-7")
     service.execute("UPDATE operation_record SET created_at = now() - interval '10 years'")
     assert purge(service) == 0
@@ -125,6 +129,29 @@ def test_the_purge_leaves_a_key_that_is_in_use(service: RunningService, research
     with service.held_key("note-1"):
         assert purge(service) == 1
     assert researcher.status("note-1")["state"] == "sealed"
+
+
+class Interleaved(psycopg.Connection[tuple[Any, ...]]):
+    """A connection on which something happens just before the purge takes its keys."""
+
+    before_locking: Callable[[], object]
+
+    def execute(self, query: Any, *arguments: Any, **options: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        if query is statements.KEY_LOCK_TRY:
+            self.before_locking()
+        return super().execute(query, *arguments, **options)
+
+
+def test_a_tombstone_that_is_prolonged_while_the_purge_looks_at_it_stays(
+    service: RunningService, researcher: Sender
+) -> None:
+    """Its age is judged once its key is held: a second seal may have promised more by then."""
+    researcher.seal("note-7")
+    age(service, 30 * 24)
+    with Interleaved.connect(service.database_url, autocommit=True) as connection:
+        connection.before_locking = lambda: researcher.seal("note-7", deadline=moment(3600))
+        assert purging.purge_tombstones(connection, service.settings.admission_window_seconds) == 0
+    assert researcher.create("note-7").json()["code"] == "operation_sealed"
 
 
 def test_one_purge_runs_at_a_time(service: RunningService) -> None:

@@ -1,12 +1,13 @@
 """Competitors for one key, a note service that loses its database session, grants that change meanwhile."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 
 from oncebox_notes import administration, statements
-from tests.notes.running import RunningService, Sender, item
+from tests.notes.running import RunningService, Sender, item, moment
 from tests.support.polling import eventually
 
 
@@ -53,6 +54,64 @@ def test_a_waiter_sees_what_the_winner_committed(service: RunningService, resear
                 " VALUES ('demo', 'researcher', 'note-7', 'sealed', now(), now())"
             )
         assert waiting.result().json()["code"] == "operation_sealed"
+
+
+def code_of(reply: httpx2.Response) -> tuple[int, str | None]:
+    """Status and problem code; a receipt has none."""
+    return reply.status_code, reply.json().get("code")
+
+
+def test_a_waiter_is_answered_by_the_record_whatever_its_grant_is_by_now(
+    service: RunningService, researcher: Sender
+) -> None:
+    """The record is read after the wait and before the grant: a receipt is not hidden by a refusal."""
+    with ThreadPoolExecutor(1) as pool:
+        with service.held_key("note-7"):
+            waiting = pool.submit(researcher.create, "note-7")
+            service.wait_for_waiting()
+            service.execute(
+                "INSERT INTO operation_record (tenant, principal, key, state, created_at, deadline)"
+                " VALUES ('demo', 'researcher', 'note-7', 'sealed', now(), now())"
+            )
+            service.revoke()
+        assert code_of(waiting.result()) == (409, "operation_sealed")
+
+
+def test_a_record_that_came_past_the_key_lock_still_lets_nothing_be_executed(
+    service: RunningService, researcher: Sender
+) -> None:
+    """The last line of defence: a request that has looked for a record already, and found none, writes nothing
+    for a key that has one by then."""
+    wanted = {"tenant": "demo", "principal": "researcher", "folder": "drafts"}
+    with ThreadPoolExecutor(1) as pool:
+        with service.connect(autocommit=False) as holder:
+            holder.execute(statements.GRANT_LOCK_EXCLUSIVE, wanted)
+            write = pool.submit(researcher.create, "note-7")
+            service.wait_for_waiting()
+            service.execute(
+                "INSERT INTO operation_record (tenant, principal, key, state, created_at, deadline)"
+                " VALUES ('demo', 'researcher', 'note-7', 'sealed', now(), now())"
+            )
+        assert code_of(write.result()) == (409, "operation_sealed")
+    assert service.notes() == 0
+    assert service.rows("SELECT state FROM operation_record") == [("sealed",)]
+
+
+def test_a_request_whose_deadline_passes_while_it_waits_is_not_executed(
+    start_service: Callable[..., RunningService],
+) -> None:
+    """The clock is read once the key is held: what the sender gave up meanwhile must not become a note."""
+    service = start_service(lock_timeout_seconds=4.5)
+    researcher, deadline = service.principal(), moment(1.5)
+    with ThreadPoolExecutor(1) as pool:
+        with service.held_key("note-7"):
+            waiting = pool.submit(researcher.create, "note-7", deadline=deadline)
+            service.wait_for_waiting()
+            passed = "SELECT clock_timestamp() > %s::timestamptz"
+            eventually(lambda: service.rows(passed, deadline)[0][0], what="the deadline passes")
+        assert code_of(waiting.result()) == (410, "operation_expired")
+    assert service.notes() == 0
+    assert service.rows("SELECT * FROM operation_record") == []
 
 
 def test_a_wait_ends_after_the_lock_timeout_with_409(service: RunningService, researcher: Sender) -> None:
@@ -156,6 +215,22 @@ def test_a_write_that_meets_a_revocation_waits_for_it_and_is_refused(
             revoker.execute(statements.GRANT_REVOKE, wanted)
         assert write.result().status_code == 403
     assert service.notes() == 0
+
+
+def test_a_note_is_not_older_than_the_grant_that_allowed_it(service: RunningService) -> None:
+    """A write that began before the grant and waited for it has its time from after the wait."""
+    wanted = {"tenant": "demo", "principal": "researcher", "folder": "drafts"}
+    sender = service.sender(service.token())
+    with ThreadPoolExecutor(1) as pool:
+        with service.connect(autocommit=False) as granter:
+            granter.execute(statements.FOLDER_CREATE, wanted)
+            granter.execute(statements.GRANT_LOCK_EXCLUSIVE, wanted)
+            write = pool.submit(sender.create, "note-7")
+            service.wait_for_waiting()
+            granter.execute(statements.GRANT_ADD, wanted)
+        assert write.result().status_code == 201
+    query = "SELECT v.created_at >= g.granted_at FROM note_version v JOIN folder_grant g ON g.id = v.grant_id"
+    assert service.rows(query) == [(True,)]
 
 
 def test_a_revocation_gets_its_turn_among_many_writers(service: RunningService, researcher: Sender) -> None:

@@ -61,6 +61,9 @@ def celery_config(settings: WorkerSettings) -> dict[str, object]:
         # For Celery's own command; its default is the number of cores, and our connections are counted for this.
         "worker_concurrency": settings.concurrency,
         "worker_prefetch_multiplier": 1,
+        # After a lost connection Celery takes fewer messages until its running tasks have ended, and has been seen never
+        # to take more again. Ours may come twice, so there is nothing to wait for.
+        "worker_enable_prefetch_count_reduction": False,
         "worker_cancel_long_running_tasks_on_connection_loss": True,
         "worker_disable_rate_limits": True,
         "worker_hijack_root_logger": False,

@@ -44,9 +44,6 @@ def run_worker(settings: WorkerSettings, *, pool: str = "threads") -> int:
             f"--pool={pool}",
             f"--concurrency={settings.concurrency}",
             f"--hostname={node}",
-            "--without-gossip",
-            "--without-mingle",
-            "--without-heartbeat",
         ]
     )
     return 0

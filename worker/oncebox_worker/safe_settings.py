@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from sqlalchemy import inspect
+from sqlalchemy import Engine, inspect
 
 from oncebox_models.calls import Capabilities
-from oncebox_models.tables import SCHEMA
+from oncebox_models.tables import SCHEMA, metadata
 from oncebox_outbox.engine import durability_faults, worker_engine
 from oncebox_outbox.policy import DEFAULT_DEADLINE_S
 from oncebox_worker.settings import RoleSettings, WorkerSettings
@@ -23,18 +23,31 @@ class UnsafeSettings(Exception):
 
 
 def check_database(settings: RoleSettings) -> None:
-    """Raises UnsafeSettings when the server would lose what it confirms, or the schema is not there."""
+    """Raises UnsafeSettings when the server would lose what it confirms, or lacks tables or columns that we write."""
     engine = worker_engine(settings.database_url, pool_size=1, application="oncebox start")
     try:
-        faults = durability_faults(engine)
-        if not inspect(engine).has_table("outbox_entry", schema=SCHEMA):
-            faults.append(
-                f"schema {SCHEMA} has no tables in this database; create them with: oncebox migrate up"
-            )
+        faults = durability_faults(engine) + _schema_faults(engine)
     finally:
         engine.dispose()
     if faults:
         raise UnsafeSettings(faults)
+
+
+def _schema_faults(engine: Engine) -> list[str]:
+    """A column that is missed only when an answer is written down would leave every operation unsettled."""
+    found = inspect(engine).get_multi_columns(schema=SCHEMA)
+    columns = {table: {column["name"] for column in listed} for (_, table), listed in found.items()}
+    if "outbox_entry" not in columns:
+        return [f"schema {SCHEMA} has no tables in this database; create them with: oncebox migrate up"]
+    missing = sorted(
+        f"{table.name}.{column.name}"
+        for table in metadata.tables.values()
+        for column in table.columns
+        if column.name not in columns.get(table.name, set())
+    )
+    if not missing:
+        return []
+    return [f"schema {SCHEMA} lacks {', '.join(missing)}; bring it to this version with: oncebox migrate up"]
 
 
 def check_times(settings: WorkerSettings) -> None:

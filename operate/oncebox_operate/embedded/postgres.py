@@ -24,7 +24,13 @@ SUPERUSER = "postgres"
 SOCKET_PATH_BYTES = 107
 # On the command line they win over postgresql.conf, ALTER SYSTEM and a caller's wish.
 DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
-DEFAULTS = {"max_connections": "200", "timezone": "UTC", "log_timezone": "UTC"}
+DEFAULTS = {
+    "max_connections": "200",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    # The server would log a row that a constraint refuses, and the rows hold notes.
+    "log_error_verbosity": "terse",
+}
 
 # What ``stop()`` may be given: wait for the clients, end them (the usual one), or crash (recovery follows).
 SMART, FAST, IMMEDIATE = signal.SIGTERM, signal.SIGINT, signal.SIGQUIT

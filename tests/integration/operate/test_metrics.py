@@ -11,7 +11,7 @@ from oncebox_models.outcomes import Outcome
 from oncebox_operate import failures, metrics, version
 from oncebox_operate.metrics import MetricsServer
 from tests.integration.operate.conftest import ONCEBOX, Oncebox
-from tests.integration.outbox.scenes import Sender
+from tests.integration.outbox.scenes import Sender, write
 from tests.support.processes import Processes
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -115,14 +115,18 @@ def test_a_taken_port_is_said_with_what_to_do(server: MetricsServer, sender: Sen
 def test_the_relay_serves_them_with_the_broker_down(
     processes: Processes, oncebox: Oncebox, sender: Sender
 ) -> None:
-    """F6: what waits for a broker that is down is seen."""
-    sender.enqueue_one()
+    """F6: fifty that wait for a broker that is down are seen, with their age, while the relay backs off."""
+    sender.enqueue(*(write(f"note-{number}") for number in range(50)))
     relay = processes.start(
         "relay",
         [ONCEBOX, "relay", "--metrics-port", "0"],
         env={"ONCEBOX_BROKER_URL": "amqp://guest:guest@127.0.0.1:1"},
     )
     url = relay.wait_for_log(r'"event": "metrics_served".*"url": "([^"]+)"')[1]
+    relay.wait_for_log('"broker_unreachable"', count=2)
     with urllib.request.urlopen(url, timeout=10) as reply:
-        assert b'outbox_entries{destination="notes",state="pending"} 1.0' in reply.read()
+        told = reply.read().decode()
+    assert 'outbox_entries{destination="notes",state="pending"} 50.0' in told
+    age = next(line for line in told.splitlines() if line.startswith("outbox_oldest_entry_age_seconds{"))
+    assert float(age.rpartition(" ")[2]) > 0
     assert relay.terminate() == 0

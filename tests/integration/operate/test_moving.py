@@ -59,6 +59,7 @@ def test_a_retry_leaves_a_call_alone_and_says_so(oncebox: Oncebox, sender: Sende
 
 
 def test_a_retry_says_what_a_due_call_still_waits_for(oncebox: Oncebox, sender: Sender) -> None:
+    """F34: that an earlier one of its key holds it back is said."""
     sender.enqueue(write("a", ordering_key="k"), write("b", ordering_key="k"))
     assert oncebox("retry", "b", "--json").json["waits_for"] == "ordering_key"
     sender.change("update oncebox.destination set capabilities = null, capabilities_seen_at = null", ())

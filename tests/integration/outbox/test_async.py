@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from oncebox_models.states import State
@@ -68,6 +69,20 @@ def test_wait_wakes_on_the_word_of_the_settling(sender: Sender, monkeypatch: pyt
 
     _run(sender, scenario)
     assert waiting.POLL_S == 1.0
+
+
+def test_a_server_that_goes_away_is_told_by_the_error_of_every_other_call(sender: Sender) -> None:
+    sender.enqueue_one()
+
+    async def scenario(engine: AsyncEngine) -> None:
+        task = asyncio.create_task(OUTBOX.wait(engine, "note-7", timeout=20))
+        ended = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and query like '%oncebox:find%' and state = 'idle' and pid <> pg_backend_pid()"  # fmt: skip
+        while not await asyncio.to_thread(sender.scalar, ended):
+            assert not task.done()
+        with pytest.raises(OperationalError):
+            await asyncio.wait_for(task, 5)
+
+    _run(sender, scenario)
 
 
 def test_wait_ends_in_time_and_knows_nobody(sender: Sender) -> None:

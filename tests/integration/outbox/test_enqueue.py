@@ -58,11 +58,13 @@ def test_a_committed_write_is_one_intent_one_operation_one_entry(sender: Sender)
 
 
 def test_the_agents_own_rows_and_the_write_commit_together(sender: Sender) -> None:
-    """F54: no hook after the commit is needed."""
+    """F54, C51: no hook after the commit is needed, and the ids are there before it."""
     Base.metadata.create_all(sender.agent)
     with Session(sender.agent) as session, session.begin():
         session.add(Finding(id=7, claim="Reef B recovers faster"))
-        _save(session)
+        save = _save(session)
+        assert (save.operation_id, _counts(sender)) == ("note-7", (0, 0, 0))
+    assert sender.operation(save.id).operation_id == "note-7"
     assert sender.scalar("select count(*) from finding") == 1
     assert _counts(sender) == (1, 1, 1)
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from oncebox_models.outcomes import Outcome
 from oncebox_models.states import State
-from oncebox_outbox import Enqueued, Intent, Outbox
+from oncebox_outbox import Enqueued, Intent, Outbox, insights, listing
 from oncebox_outbox.policy import Policy
 from oncebox_outbox.settling import park_poison
 from tests.integration.outbox.scenes import LEVELS, OUTBOX, Sender, saved, write
@@ -188,6 +188,7 @@ def test_an_end_with_proof_frees_the_key(sender: Sender, end: Outcome) -> None:
 
 
 def test_a_cancelled_head_frees_the_key(sender: Sender) -> None:
+    """F35: what a person can do about one that nothing moves on."""
     _, second = _two(sender)
     with sender.agent.begin() as connection:
         assert OUTBOX.cancel(connection, "k-1").state is State.NOT_SAVED
@@ -195,7 +196,7 @@ def test_a_cancelled_head_frees_the_key(sender: Sender) -> None:
 
 
 def test_a_parked_head_blocks_its_key_until_a_person_decides(sender: Sender) -> None:
-    """F35: never silently overtaken; the listing shows what blocks."""
+    """F35: never silently overtaken; the listing shows what blocks, and the lag how long the others have waited."""
     first, second = _two(sender)
     third = sender.enqueue_one("k-3", ordering_key="k")
     policy = Policy(poison_claims=1)
@@ -204,6 +205,12 @@ def test_a_parked_head_blocks_its_key_until_a_person_decides(sender: Sender) -> 
     assert park_poison(sender.worker, policy, limit=10) == [first]
     assert not _is_head(sender, second)
     assert not _is_head(sender, third)
+    with sender.agent.connect() as connection:
+        wanted = listing.Filter(states=[State.NEEDS_REVIEW])
+        assert [found.operation_id for found in listing.operations(connection, wanted, limit=10)] == ["k-1"]
+        waiting = insights.lag(connection)
+    assert waiting.entries == 2
+    assert waiting.oldest_age_s > 0
     assert _is_head(sender, _two(sender, "other")[0]), "another key goes on"
 
 

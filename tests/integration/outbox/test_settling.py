@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
 from oncebox_models.outcomes import Answer, Outcome, Receipt
@@ -43,6 +44,27 @@ def test_a_receipt_settles_and_is_kept_byte_for_byte(sender: Sender) -> None:
         status.say
         == "Saved: note-7 is note id-of-note-7 version 1 in folder 'drafts' at /v1/notes/id-of-note-7."
     )
+
+
+class Died(Exception):
+    """The worker's process is gone."""
+
+
+def test_a_worker_that_dies_while_it_settles_leaves_all_of_it_or_nothing(sender: Sender) -> None:
+    """Invariant 3: wherever it dies, the state, the receipt and the end of the entry are there together, or none is."""
+    id = sender.enqueue_one()
+    call = sender.claim_one(id)
+
+    def die(*_: object) -> None:
+        raise Died
+
+    event.listen(sender.worker, "after_cursor_execute", die)
+    with pytest.raises(Died):
+        sender.settle(call, saved(call))
+    event.remove(sender.worker, "after_cursor_execute", die)
+    row, entry = sender.operation(id), sender.entry(id)
+    together = (row.final, row.receipt is not None, entry is None)
+    assert together in [(None, False, False), ("saved", True, True)]
 
 
 @pytest.mark.parametrize("kind", [CallKind.STATUS, CallKind.SEAL])

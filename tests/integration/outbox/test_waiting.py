@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from oncebox_models.outcomes import Outcome
 from oncebox_models.states import State
@@ -78,6 +79,18 @@ def test_it_ends_in_time_with_what_is_known(sender: Sender) -> None:
     assert 0.3 <= time.monotonic() - began < 5
     assert (status.state, status.final) == (State.UNKNOWN, False)
     assert status.say.startswith("OUTCOME UNKNOWN")
+
+
+def test_a_server_that_goes_away_is_told_by_the_error_of_every_other_call(sender: Sender) -> None:
+    """SQLAlchemy's, not the driver's own: who handles the one handles a wait, too."""
+    sender.enqueue_one()
+    with _waiting(sender) as future:
+        sender.scalar(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'agent'"
+        )
+        with pytest.raises(OperationalError):
+            future.result(5)
 
 
 def test_needs_review_ends_the_waiting(sender: Sender) -> None:

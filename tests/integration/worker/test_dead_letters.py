@@ -2,8 +2,12 @@
 
 import pytest
 
+from oncebox_outbox import claiming
+from oncebox_outbox.policy import Policy
 from oncebox_worker import relay as relay_module
+from oncebox_worker.messages import Chunk
 from oncebox_worker.relay import Pass
+from oncebox_worker.task_messages import task_message
 from tests.integration.worker import parties
 from tests.integration.worker.parties import NOWHERE, Sender
 from tests.notes.running import RunningService
@@ -110,7 +114,8 @@ def test_a_worker_without_its_database_gives_the_chunk_back(
 ) -> None:
     """F20, F25: the worker cannot claim: the message is set aside, the stamp taken back, and nothing is spent.
 
-    The same worker then meets messages that are not ours, and outlives them.
+    The same worker then meets messages that are not ours, and outlives them; F55: one that names its task by another
+    version's name leads to a note all the same.
     """
     caplog.set_level("INFO", "oncebox_worker")
     with TcpProxy(sender.database_url) as proxy:
@@ -133,8 +138,18 @@ def test_a_worker_without_its_database_gives_the_chunk_back(
             publish_raw(sender, "{broken", task="oncebox.deliver")
             eventually(lambda: unreadable(caplog) == 2, what="the relay met both of them, and took them away")
             assert sender.messages("dead") == 0
-            sender.enqueue_named("note-8")
+            (id,) = sender.enqueue_named("note-8")
             sender.wait_until("saved", "note-8")
+        (id,) = sender.enqueue_named("renamed")
+        with sender.relay() as relay:
+            (due,) = claiming.dispatch(sender.worker, Policy(), low_mark=None, limit=1)
+            chunk = Chunk(destination="notes", ids=(id,), dispatched_at=due.dispatched_at)
+            publish_raw(sender, task_message(chunk).body, task="oncebox.renamed")
+            eventually(lambda: sender.messages("dead") == 1, what="the worker knows no such task")
+            assert sender.stamped() == {id}
+            eventually(lambda: relay.run_once().published == 1, what="the relay hands it over again")
+        sender.wait_until("saved", "renamed")
+        assert service.notes() == 3
     parties.log_lines(worker)
 
 

@@ -19,6 +19,7 @@ from oncebox_models.outcomes import Answer, Outcome
 from tests.unit.destinations.raw_receiver import Behaviour, Connection, RawReceiver
 from tests.unit.destinations.samples import (
     CALL_ID,
+    TOKEN,
     capabilities_seen,
     created,
     operation,
@@ -262,6 +263,7 @@ def dripping(before: bytes) -> Behaviour:
     ],
 )
 def test_f60_r46_an_answer_that_does_not_come_in_time_is_unknown(behaviour: Behaviour, kind: str) -> None:
+    """C37: no pool's time limit is needed, and in threads there is none: a call ends by its own."""
     started = time.monotonic()
     with RawReceiver(behaviour) as receiver:
         assert only(call(receiver.url, kind=kind, call_timeout_s=1.0)) == (Outcome.UNKNOWN, "timeout")
@@ -430,6 +432,22 @@ def test_a_problem_instead_of_a_batch(
     answer = next(iter(answers.values()))
     assert (answer.outcome, answer.reason, answer.retry_after_s) == expected
     assert len(receiver.requests) == 1
+
+
+def test_a_receiver_that_repeats_our_token_does_not_make_us_keep_it() -> None:
+    """Its words are kept as evidence, and shown to those who may not know the token."""
+
+    def behave(connection: Connection) -> None:
+        connection.read()
+        echo = {"path": "headers", "message": f"Authorization: Bearer {TOKEN}!"}
+        connection.reply(problem(500, "internal", attempt="unknown", errors=[echo]), 500, {})
+
+    with RawReceiver(behave) as receiver:
+        answers = call(receiver.url)
+    (answer, *_) = answers.values()
+    assert answer.problem is not None
+    assert answer.problem["errors"] == [{"path": "headers", "message": "Authorization: Bearer (our token)!"}]
+    assert TOKEN not in str(answers)
 
 
 # --- one total deadline for a call in parts ------------------------------------------------------------------

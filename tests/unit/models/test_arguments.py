@@ -25,7 +25,7 @@ def test_every_fault_is_told_at_once() -> None:
     wrong: dict[str, object] = {"folder": " ", "title": 7, "format": "html", "authorized": True}
     assert _faults("note.create", wrong) == {
         "arguments.folder": "is blank",
-        "arguments.title": "must be a string, got 7 (int)",
+        "arguments.title": "must be a string, got int",
         "arguments.text": "is required",
         "arguments.format": "Input should be 'markdown' or 'plain'",
         "arguments.authorized": "is not an argument of this kind; remove it",

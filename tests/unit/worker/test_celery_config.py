@@ -41,7 +41,7 @@ def config(broker_url: str = "amqp://guest@127.0.0.1//") -> dict[str, Any]:
         ("accept_content", ["json"]),
         # A misspelt queue fails.
         ("task_create_missing_queues", False),
-        # An outage of any length ends no worker (C21).
+        # An outage of any length ends no worker, nor does a channel that the broker closes (C21, C22, C23).
         ("broker_connection_retry_on_startup", True),
         ("broker_connection_max_retries", None),
         ("broker_channel_error_retry", True),
@@ -49,6 +49,8 @@ def config(broker_url: str = "amqp://guest@127.0.0.1//") -> dict[str, Any]:
         # Its queue belongs to a node's name, which two plain workers of one machine share (surprise 8).
         ("worker_enable_remote_control", False),
         ("worker_prefetch_multiplier", 1),
+        # For ever fewer messages after one lost connection (C17).
+        ("worker_enable_prefetch_count_reduction", False),
         # ONCEBOX_CONCURRENCY counts for Celery's own command, too.
         ("worker_concurrency", 8),
         ("worker_cancel_long_running_tasks_on_connection_loss", True),
