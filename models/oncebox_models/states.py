@@ -80,16 +80,20 @@ class Arrow:
     target: State
 
 
+NOTHING_EVER_SENT: Constant = "cancel or deadline, nothing ever sent"
+"""The event of the fourth proof: it needs no receiver."""
+
 ARROWS: Constant = (
     Arrow(None, "enqueue", State.PENDING),
     Arrow(State.PENDING, "claim", State.SENDING),
-    Arrow(State.PENDING, "cancel or deadline, nothing ever sent", State.NOT_SAVED),
+    Arrow(State.PENDING, NOTHING_EVER_SENT, State.NOT_SAVED),
     Arrow(State.SENDING, "receipt", State.SAVED),
     Arrow(State.SENDING, "sealed, after a refusal", State.REFUSED),
     Arrow(State.SENDING, "key held for other arguments", State.REFUSED),
     Arrow(State.SENDING, "sealed, as we asked", State.NOT_SAVED),
     Arrow(State.SENDING, "call never began, nothing ever sent", State.PENDING),
     Arrow(State.SENDING, "answered: not executed", State.RETRYING),
+    Arrow(State.SENDING, "a seal without an answer, no send in doubt", State.RETRYING),
     Arrow(State.SENDING, "no verdict, or the lease ran out", State.UNKNOWN),
     Arrow(State.SENDING, "access lost", State.NEEDS_REVIEW),
     Arrow(State.RETRYING, "claim", State.SENDING),
@@ -109,9 +113,20 @@ ARROWS: Constant = (
         State.RETRYING, "late answer: sealed after a refusal, or key held for other arguments", State.REFUSED
     ),
     Arrow(State.RETRYING, "late answer: sealed as we asked", State.NOT_SAVED),
+    Arrow(State.RETRYING, "late answer: access lost", State.NEEDS_REVIEW),
     Arrow(State.NEEDS_REVIEW, "receipt, or access is back", State.SAVED),
     Arrow(State.NEEDS_REVIEW, "access is back, sealed after a refusal", State.REFUSED),
     Arrow(State.NEEDS_REVIEW, "access is back, sealed as we asked", State.NOT_SAVED),
-    Arrow(State.NEEDS_REVIEW, "access is back, answered: not executed", State.RETRYING),
-    Arrow(State.NEEDS_REVIEW, "access is back, no verdict", State.UNKNOWN),
+    Arrow(State.NEEDS_REVIEW, "access is back, no send in doubt", State.RETRYING),
+    Arrow(State.NEEDS_REVIEW, "access is back, a send in doubt", State.UNKNOWN),
 )
+
+
+def may(source: State, target: State) -> bool:
+    """Whether what reads as `source` may next read as `target`. To stay is no move."""
+    return source is target or any((arrow.source, arrow.target) == (source, target) for arrow in ARROWS)
+
+
+def sources(event: str) -> list[State]:
+    """The states that `event` leads out of, sorted."""
+    return sorted(arrow.source for arrow in ARROWS if arrow.event == event and arrow.source is not None)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from oncebox_models.tables import SETTLED_CHANNEL
-from oncebox_outbox.statements.naming import NO_LIVE_LEASE, REFUSAL, STATE, named
+from oncebox_outbox.statements.naming import REFUSAL, STATE, UNSENT, named
 
 # A sequence drawn under this lock is in commit order for the key. Sorted, so that two callers cannot deadlock.
 LOCK_ORDERING_KEYS: Final = named(
@@ -97,7 +97,7 @@ CANCEL: Final = named(
     "cancel",
     f"""
     with target as (
-      select e.id, e.attempts = 0 and {NO_LIVE_LEASE} as unsent
+      select e.id, {UNSENT} as unsent
       from oncebox.outbox_entry e where e.id = :id for update
     ), settled as (
       update oncebox.operation o set final = 'not_saved', reason = 'cancelled', settled_at = clock_timestamp()

@@ -4,6 +4,8 @@ from typing import Final
 
 from sqlalchemy import TextClause, text
 
+from oncebox_models.states import NOTHING_EVER_SENT, sources
+
 NAMES: Final[list[str]] = []
 """The names of all statements."""
 
@@ -24,6 +26,10 @@ LIVE_STATE: Final = """
 """The state of a live operation, from its entry `e` alone: a lapsed lease reads as unknown, by the clock,
 and not by the transaction's start, which may lie long back in a caller's transaction. An earlier call without a
 verdict reads as unknown, too, whatever is under way now: asking, sealing or sending again takes nothing back."""
+
+_UNSENT_STATES: Final = ", ".join(f"'{state}'" for state in sources(NOTHING_EVER_SENT))
+UNSENT: Final = f"{LIVE_STATE} in ({_UNSENT_STATES})"
+"""Nothing can ever have reached the receiver: the states that the table lets end without asking it."""
 
 STATE: Final = f"coalesce(o.final, case when e.id is null then 'unknown' else {LIVE_STATE} end)"
 """The state of operation `o` with its entry `e`, if any. Without either (impossible by constraint): unknown."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from oncebox_models.tables import SETTLED_CHANNEL
-from oncebox_outbox.statements.naming import NO_LIVE_LEASE, named
+from oncebox_outbox.statements.naming import NO_LIVE_LEASE, UNSENT, named
 
 # A receipt is accepted from any call, live or stale; every other answer needs the live call. `receipt`, `final`
 # and the end of the entry are one statement, so that no crash lies between them.
@@ -107,7 +107,7 @@ SETTLE_UNSENT: Final = named(
     with unsent as (
       select e.id, case when e.wanted = 'abandon' then e.wanted_reason else 'expired' end as reason
       from oncebox.outbox_entry e
-      where e.attempts = 0 and {NO_LIVE_LEASE} and (e.deadline <= now() or e.wanted = 'abandon')
+      where {UNSENT} and (e.deadline <= now() or e.wanted = 'abandon')
       order by e.id limit :limit for update skip locked
     ), settled as (
       update oncebox.operation o set final = 'not_saved', reason = u.reason, settled_at = clock_timestamp()

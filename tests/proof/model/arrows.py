@@ -21,6 +21,7 @@ _CAUSES: Final[dict[str, set[str]]] = {
     "sealed, as we asked": {Outcome.SEALED},
     "call never began, nothing ever sent": {Outcome.NOT_SENT},
     "answered: not executed": {*_NOT_EXECUTED},
+    "a seal without an answer, no send in doubt": {*_NO_VERDICT},
     "no verdict, or the lease ran out": {*_NO_VERDICT},
     "access lost": {Outcome.UNAUTHENTICATED},
     "claimed again and again without an outcome": {PARK_POISON},
@@ -32,11 +33,12 @@ _CAUSES: Final[dict[str, set[str]]] = {
         Outcome.CONFLICT,
     },
     "late answer: sealed as we asked": {Outcome.SEALED},
+    "late answer: access lost": {Outcome.UNAUTHENTICATED},
     "receipt, or access is back": {Outcome.RECEIPT},
     "access is back, sealed after a refusal": {Outcome.SEALED, Outcome.CONFLICT},
     "access is back, sealed as we asked": {Outcome.SEALED},
-    "access is back, answered: not executed": {*_NOT_EXECUTED},
-    "access is back, no verdict": {*_NO_VERDICT, Outcome.NOT_FOUND},
+    "access is back, no send in doubt": {*_NOT_EXECUTED, *_NO_VERDICT},
+    "access is back, a send in doubt": {*_NOT_EXECUTED, *_NO_VERDICT, Outcome.NOT_FOUND},
 }
 
 
@@ -54,25 +56,9 @@ class Change(NamedTuple):
         )
 
 
-UNNAMED: Final = frozenset(
-    {
-        *(Change(State.SENDING, State.RETRYING, cause) for cause in _NO_VERDICT),
-        *(Change(State.NEEDS_REVIEW, State.RETRYING, cause) for cause in _NO_VERDICT - {LAPSE}),
-        *(
-            Change(State.NEEDS_REVIEW, State.UNKNOWN, cause)
-            for cause in (Outcome.REFUSED, Outcome.GONE, Outcome.NOT_EXECUTED)
-        ),
-        Change(State.RETRYING, State.NEEDS_REVIEW, Outcome.UNAUTHENTICATED),
-    }
-)
-"""Changes between two states that an arrow joins, but for another reason than its event says (NOTES-for-lead.txt)."""
-
-
 @cache
 def is_arrow(change: Change) -> bool:
     """Whether the table allows this change."""
-    if change in UNNAMED:
-        return any((change.source, change.target) == (arrow.source, arrow.target) for arrow in ARROWS)
     return any(change.takes(arrow) for arrow in ARROWS)
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from oncebox_models.outcomes import Answer, Outcome
-from oncebox_models.states import CallKind, Reason, State, Wanted
+from oncebox_models.states import NOTHING_EVER_SENT, CallKind, Reason, State, Wanted, sources
 from oncebox_outbox.policy import Policy
 from oncebox_outbox.rules import Again, Claimed, Settle
 
@@ -74,6 +74,11 @@ def state(row: Row) -> State:
     if live:
         return State.SENDING
     return State.RETRYING if row.attempts > 0 else State.PENDING
+
+
+def unsent(row: Row) -> bool:
+    """`UNSENT`."""
+    return state(row) in sources(NOTHING_EVER_SENT)
 
 
 def next_call(row: Row, *, late: bool) -> CallKind:
@@ -147,7 +152,7 @@ def settle(row: Row, call: str, answer: Answer, step: Settle | Again) -> Row | N
 
 def settle_unsent(row: Row, *, late: bool) -> Row | None:
     """`SETTLE_UNSENT`."""
-    if row.final is not None or row.attempts > 0 or row.lease is Lease.LIVE:
+    if not unsent(row):
         return None
     if row.wanted is Wanted.ABANDON:
         return ended(State.NOT_SAVED, row.wanted_reason)
@@ -158,7 +163,7 @@ def cancel(row: Row) -> Row | None:
     """`CANCEL`."""
     if row.final is not None:
         return None
-    if row.attempts == 0 and row.lease is not Lease.LIVE:
+    if unsent(row):
         return ended(State.NOT_SAVED, Reason.CANCELLED)
     if row.wanted is not Wanted.DELIVER:
         return None

@@ -63,16 +63,20 @@ def _steps(side: Side) -> set[tuple[object, ...]]:
     return {
         (
             move.told,
-            move.after,
+            _without_idle_answers(move.after),
             move.cause,
             move.left,
-            frozenset(move.became.items()),
+            frozenset((was, now) for was, now in move.became.items() if was is not now),
             move.broken,
             move.healthy,
         )
         for move in moves(WHOLE, side)
         if move.after != here
     }
+
+
+def _without_idle_answers(side: Side) -> Side:
+    return replace(side, stale=side.stale and stopped(WHOLE, side.stale))
 
 
 def test_what_a_stopped_worker_holds_but_a_receipt() -> None:

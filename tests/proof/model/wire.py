@@ -11,7 +11,7 @@ from oncebox_destinations.outcomes_of_http import of_failure, of_item
 from oncebox_destinations.reasons import Reason
 from oncebox_destinations.transport_failures import Failure
 from oncebox_models.calls import Outgoing
-from oncebox_models.outcomes import Answer
+from oncebox_models.outcomes import Answer, Outcome, Receipt
 from oncebox_models.states import CallKind
 from tests.proof.model.rows import HASH
 
@@ -99,6 +99,9 @@ _ITEMS: Final[Mapping[CallKind, Mapping[Reply, dict[str, Any]]]] = {
     },
 }
 
+_UNCOMPARED: Final = {(CallKind.SEND, Reply.FOREIGN), (CallKind.SEAL, Reply.OTHER_ARGUMENTS)}
+"""Handed on as they came, as by a client that compares nothing: the outbox compares once more."""
+
 
 @cache
 def answer(kind: CallKind, reply: Reply) -> Answer:
@@ -107,6 +110,9 @@ def answer(kind: CallKind, reply: Reply) -> Answer:
         return of_failure(Failure(began=True, reason=Reason.DISCONNECT))
     if reply is Reply.NEVER_BEGAN:
         return of_failure(Failure(began=False, reason=Reason.CONNECT_REFUSED))
+    if (kind, reply) in _UNCOMPARED:
+        key, args_hash = (KEY, OTHER_HASH) if reply is Reply.OTHER_ARGUMENTS else ("note-8", HASH)
+        return Answer(Outcome.RECEIPT, Reason.CREATED, Receipt(key, args_hash, _NOTE))
     return of_item(kind, OUTGOING, _ITEMS[kind][reply])
 
 

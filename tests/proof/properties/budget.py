@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.support import skips
 
 TIMES: Final = int(os.environ.get("ONCEBOX_PROPERTY_EXAMPLES", "1"))
-FIXED_SEED: Final = 1 if skips.in_ci() else None
-"""The seed where it must be the same in each run; none means another one each time, which a failure names."""
+_GIVEN_SEED: Final = os.environ.get("ONCEBOX_PROPERTY_SEED")
+SEED: Final = int(_GIVEN_SEED) if _GIVEN_SEED else 1 if skips.in_ci() else None
+"""Of what hypothesis does not repeat by itself; none means another one each time, which a failure names."""
 
 
 def tries(examples: int, *, steps: int = 50) -> settings:

@@ -1,15 +1,27 @@
 """Fixtures of the property tests. A module shares its processes and databases: examples have keys of their own."""
 
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
 from tests.notes.running import RunningService
+from tests.proof.properties.budget import TIMES
 from tests.proof.properties.serving import serving
 from tests.proof.properties.target import Target, target_of
 from tests.support import databases
 from tests.support.databases import DatabaseServer
 from tests.support.processes import Processes
+
+_HERE = Path(__file__).parent
+_LONGEST_S = 300
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """More examples take longer, and a failing one is made small first."""
+    for item in items:
+        if item.path.parent == _HERE:
+            item.add_marker(pytest.mark.timeout(_LONGEST_S * TIMES))
 
 
 @pytest.fixture(scope="module")

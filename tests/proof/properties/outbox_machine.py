@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from oncebox_models.outcomes import Answer, Outcome
 from oncebox_models.schedule import RetrySchedule
 from oncebox_models.states import ARROWS, DEFINITE_STATES, State, Wanted
-from oncebox_outbox import ArgumentConflict, Enqueued, Outbox, examining, insights
+from oncebox_outbox import ArgumentConflict, Enqueued, Outbox, insights, statements
 from oncebox_outbox.cancelling import Cancelled, cancel
 from oncebox_outbox.claiming import Call, claim, dispatch, undispatch
 from oncebox_outbox.policy import Policy
@@ -50,7 +50,8 @@ ordering_keys = st.sampled_from([None, None, "red", "blue"])
 texts = st.sampled_from(["Reef B.", "Reef B.", "Reef B.", "Reef C."])
 places = st.integers(0, 99)
 deadlines = st.sampled_from([None, timedelta(hours=1), timedelta(days=6)])
-skies = st.sampled_from(["fair", "fair", "token lost", "busy", "grant lost", "keys held"])
+CHORES: Final = ("dispatch", "undispatch", "settle unsent", "park poison", "reconcile", "prune", "retry")
+skies = st.sampled_from(["fair", "token lost", "busy", "grant lost", "keys held"])
 wanted_writes = st.lists(
     st.tuples(names, texts, ordering_keys, deadlines), min_size=1, max_size=3, unique_by=lambda w: w[0]
 )
@@ -91,9 +92,11 @@ class OutboxHistory(RuleBasedStateMachine):
 
     # --- the agent -----------------------------------------------------------------------------------
 
-    @initialize(first=wanted_writes)
-    def begin(self, first: list[Any]) -> None:
-        self.enqueue(first)
+    @initialize()
+    def begin(self) -> None:
+        """Two on their own, two in a row."""
+        keys = {"note-1": None, "note-2": "red", "note-3": "red", "note-4": None}
+        self.enqueue([(name, "Reef B.", key, None) for name, key in keys.items()])
 
     @rule(wanted=wanted_writes)
     def enqueue(self, wanted: list[tuple[str, str, str | None, timedelta | None]]) -> None:
@@ -115,7 +118,7 @@ class OutboxHistory(RuleBasedStateMachine):
                 assert (outcome.state, outcome.receipt) == (known.state, known.receipt)
 
     @rule(wanted=wanted_writes)
-    def roll_back(self, wanted: list[Any]) -> None:
+    def enqueue_and_roll_back(self, wanted: list[Any]) -> None:
         """Nothing of it is left: the invariants look for it."""
         with Session(self.sender.agent) as session:
             self._enqueue(session, wanted)
@@ -129,24 +132,32 @@ class OutboxHistory(RuleBasedStateMachine):
             [write(name, text=text, ordering_key=key, deadline=due) for name, text, key, due in wanted],
         )
 
-    @rule(name=names)
-    def cancel(self, name: str) -> None:
-        if operation := self.operations.get(name):
-            before = (operation.live, operation.unsent, operation.wanted)
-            with Session(self.sender.agent) as session, session.begin():
-                did = cancel(session, operation.id)
-            operation.cancelled()
-            match before:
-                case True, True, _:
-                    assert did is Cancelled.SETTLED
-                case True, False, Wanted.DELIVER:
-                    assert did is Cancelled.SEALING
-                case _:
-                    assert did is Cancelled.NOTHING
+    def _pick(self, place: int) -> Operation:
+        """One of the operations; mostly one that something can still happen to."""
+        listed = [*self.operations.values()]
+        live = [operation for operation in listed if operation.live]
+        pool = live if live and place % 8 else listed
+        return pool[place % len(pool)]
+
+    @rule(place=places)
+    def cancel(self, place: int) -> None:
+        self._cancel(self._pick(place))
+
+    def _cancel(self, operation: Operation) -> None:
+        before = (operation.live, operation.unsent, operation.wanted)
+        with Session(self.sender.agent) as session, session.begin():
+            did = cancel(session, operation.id)
+        operation.cancelled()
+        match before:
+            case True, True, _:
+                assert did is Cancelled.SETTLED
+            case True, False, Wanted.DELIVER:
+                assert did is Cancelled.SEALING
+            case _:
+                assert did is Cancelled.NOTHING
 
     # --- relay and workers ---------------------------------------------------------------------------
 
-    @rule()
     def dispatch(self) -> None:
         due = dispatch(self.sender.worker, POLICY, low_mark=None, limit=1_000)
         expected = {
@@ -163,7 +174,6 @@ class OutboxHistory(RuleBasedStateMachine):
         if due:
             self.stamps.append(([entry.id for entry in due], due[0].dispatched_at))
 
-    @rule()
     def undispatch(self) -> None:
         """The broker took none of the messages of the last dispatch; claims have taken some stamps off since."""
         if self.stamps:
@@ -175,9 +185,7 @@ class OutboxHistory(RuleBasedStateMachine):
     @rule(worker=st.sampled_from(["worker-1", "worker-2"]), chosen=st.lists(places, min_size=1, max_size=4))
     def claim(self, worker: str, chosen: list[int]) -> None:
         """A message with some ids reaches a worker; it may be an old one, or one that another worker has, too."""
-        listed = [*self.operations.values()]
-        handed = [*dict.fromkeys(listed[place % len(listed)].id for place in chosen)]
-        self._claim(worker, handed)
+        self._claim(worker, [*dict.fromkeys(self._pick(place).id for place in chosen)])
 
     def _claim(self, worker: str, handed: Sequence[UUID]) -> list[Flight]:
         everything = [*self.operations.values()]
@@ -204,13 +212,13 @@ class OutboxHistory(RuleBasedStateMachine):
         """The clock runs past every back-off; only leases and deadlines are turned by rules of their own."""
         self.sender.make_due(*(operation.id for operation in self.operations.values()))
 
-    @rule(name=names, sky=skies, rounds=st.integers(1, 4))
-    def work(self, name: str, sky: str, rounds: int) -> None:
-        """A worker goes on with one operation for a while, in one weather."""
+    @rule(place=places, sky=skies, lost=st.booleans(), rounds=st.integers(1, 4))
+    def work(self, place: int, sky: str, lost: bool, rounds: int) -> None:
+        """A worker goes on with one operation for a while, in one weather; perhaps it hears of nothing."""
         self.receiver.weather(sky)
+        operation = self._pick(place)
         for _ in range(rounds):
-            if operation := self.operations.get(name):
-                self._work(operation)
+            self._work(operation, lost=lost)
 
     @rule(place=places, sky=skies)
     def arrive(self, place: int, sky: str) -> None:
@@ -264,28 +272,47 @@ class OutboxHistory(RuleBasedStateMachine):
 
     # --- time, and what people and housekeeping do ---------------------------------------------------
 
-    @rule(chosen=st.lists(names, max_size=3))
-    def leases_run_out(self, chosen: list[str]) -> None:
-        self._lapse([self.operations[name] for name in chosen if name in self.operations])
+    @rule(chosen=st.lists(places, min_size=1, max_size=3))
+    def leases_run_out(self, chosen: list[int]) -> None:
+        self._lapse([self._pick(place) for place in chosen])
 
     def _lapse(self, some: list[Operation]) -> None:
         self.sender.lapse(*(operation.id for operation in some))
         for operation in some:
             operation.leased = False
 
-    @rule(name=names)
-    def deadline_passes(self, name: str) -> None:
-        if operation := self.operations.get(name):
-            self.sender.expire(operation.id)
-            operation.passed = True
-            self.receiver.passed.add(name)
+    @rule(place=places)
+    def deadline_passes(self, place: int) -> None:
+        operation = self._pick(place)
+        self.sender.expire(operation.id)
+        operation.passed = True
+        self.receiver.passed.add(operation.name)
 
-    @rule(name=names)
-    def somebody_else_seals(self, name: str) -> None:
+    @rule(what=st.sampled_from(CHORES), place=places)
+    def chore(self, what: str, place: int) -> None:
+        """What a relay, housekeeping or a person does beside the calls."""
+        match what:
+            case "dispatch":
+                self.dispatch()
+            case "undispatch":
+                self.undispatch()
+            case "settle unsent":
+                self.settle_unsent()
+            case "park poison":
+                self.park_poison()
+            case "reconcile":
+                self.reconcile()
+            case "prune":
+                self.prune()
+            case _:
+                self.retry(self._pick(place))
+
+    @rule(place=places)
+    def somebody_else_seals(self, place: int) -> None:
+        name = self._pick(place).name
         if name not in self.receiver.notes:
             self.receiver.sealed.add(name)
 
-    @rule()
     def settle_unsent(self) -> None:
         done = set(settle_unsent(self.sender.worker, limit=100))
         expected = [
@@ -301,7 +328,6 @@ class OutboxHistory(RuleBasedStateMachine):
                 State.NOT_SAVED, operation.reason if operation.wanted is Wanted.ABANDON else "expired"
             )
 
-    @rule()
     def park_poison(self) -> None:
         parked = set(park_poison(self.sender.worker, POLICY, limit=100))
         expected = [
@@ -311,20 +337,17 @@ class OutboxHistory(RuleBasedStateMachine):
         for operation in expected:
             operation.settle(State.NEEDS_REVIEW, "poison")
 
-    @rule(name=names)
-    def retry(self, name: str) -> None:
-        if operation := self.operations.get(name):
-            with Session(self.sender.agent) as session, session.begin():
-                did = retry(session, operation.id)
-            if not operation.live:
-                assert did.did is Prompted.SETTLED
-                return
-            assert did.did is (Prompted.UNDER_WAY if operation.leased else Prompted.DUE)
-            assert did.next_call is operation.due_call
-            assert did.behind is not head_of_its_key(operation, self.operations.values())
-            operation.stamped &= operation.leased
+    def retry(self, operation: Operation) -> None:
+        with Session(self.sender.agent) as session, session.begin():
+            did = retry(session, operation.id)
+        if not operation.live:
+            assert did.did is Prompted.SETTLED
+            return
+        assert did.did is (Prompted.UNDER_WAY if operation.leased else Prompted.DUE)
+        assert did.next_call is operation.due_call
+        assert did.behind is not head_of_its_key(operation, self.operations.values())
+        operation.stamped &= operation.leased
 
-    @rule()
     def reconcile(self) -> None:
         with Session(self.sender.agent) as session, session.begin():
             did = reconcile(session, tenant=self.outbox.tenant)
@@ -336,7 +359,6 @@ class OutboxHistory(RuleBasedStateMachine):
             operation.stamped = False
             operation.asked_about()
 
-    @rule()
     def prune(self) -> None:
         """Arguments and calls of what has ended go; what was promised stays."""
         prune(self.sender.worker, older_than_s=0.0)
@@ -367,7 +389,7 @@ class OutboxHistory(RuleBasedStateMachine):
         assert {depth.state: depth.entries for depth in lag.depths if depth.entries} == live
         assert (lag.entries, lag.violations) == (live.total(), {})
         assert lag.oldest_age_s > 0 or not live
-        assert examining.contents(connection).orphans == ()
+        assert connection.execute(statements.ORPHANS, {"limit": 1}).all() == []
 
     def _follow_arrows(self) -> None:
         for name, operation in self.operations.items():
@@ -415,7 +437,7 @@ class OutboxHistory(RuleBasedStateMachine):
             self._lapse(live)
             self._follow_arrows()
             for operation in live:
-                self._work(operation)
+                self._work(operation, lost=False)
             self.settle_unsent()
             self.park_poison()
             self._give_up_what_is_blocked()
@@ -433,11 +455,11 @@ class OutboxHistory(RuleBasedStateMachine):
         }
         assert unsettled <= {"poison"}
 
-    def _work(self, operation: Operation) -> None:
+    def _work(self, operation: Operation, *, lost: bool) -> None:
         for flight in self._claim("worker-1", [operation.id]):
             self._follow_arrows()
             self._arrive(flight)
-            self._answer(flight, lost=False)
+            self._answer(flight, lost=lost)
             self._follow_arrows()
 
     def _give_up_what_is_blocked(self) -> None:
@@ -447,4 +469,4 @@ class OutboxHistory(RuleBasedStateMachine):
         }
         for operation in self.operations.values():
             if operation.live and operation.ordering_key in reviewed:
-                self.cancel(operation.name)
+                self._cancel(operation)

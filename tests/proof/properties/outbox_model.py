@@ -98,6 +98,8 @@ class Operation:
         return Seen(self.wanted, self.unanswered, tuple(self.answers))
 
     def cancelled(self) -> None:
+        if not self.live:
+            return
         if self.unsent:
             self.settle(State.NOT_SAVED, "cancelled")
         elif self.wanted is Wanted.DELIVER:

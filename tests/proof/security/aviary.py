@@ -3,6 +3,7 @@
 All of it is set up by the command, as an operator would; everything that is printed is kept to be looked through.
 """
 
+import itertools
 import json
 import subprocess
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ class Aviary(Town):
         self.token = "not made yet"
         self.outputs: dict[str, str] = {}
         self.evidence = ""
+        self._numbers = itertools.count(1)
         super().__init__(places, started, log_level="debug", metrics_port=0)
 
     @property
@@ -52,7 +54,7 @@ class Aviary(Town):
         done = processes.run([*ONCEBOX, *arguments], env=self.environment | environment, stdin=stdin)
         assert done.returncode in expected, (arguments, done.returncode, done.stderr[-2000:])
         apart = arguments[:2] == ("token", "create") or arguments[0] == "show"
-        self.outputs[f"oncebox {' '.join(arguments[:3])} #{len(self.outputs)}"] = (
+        self.outputs[f"oncebox {' '.join(arguments[:3])} #{next(self._numbers)}"] = (
             done.stderr if apart else done.stdout + done.stderr
         )
         return done.stdout
@@ -66,7 +68,7 @@ class Aviary(Town):
             cwd=Path(__file__).parents[3],
             stdin=json.dumps(asked | {"title": canary.title, "text": canary.text}),
         )
-        self.outputs[f"agent, {operation_id} #{len(self.outputs)}"] = done.stdout + done.stderr
+        self.outputs[f"agent, {operation_id} #{next(self._numbers)}"] = done.stdout + done.stderr
         return done
 
     def in_environment_of(self, process: RunningProcess) -> dict[str, str]:
