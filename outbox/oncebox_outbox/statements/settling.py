@@ -61,8 +61,10 @@ SETTLE: Final = named(
       insert into oncebox.call_outcome (id, call_id, outcome, reason, http_status, problem)
       select a.id, :call_id, a.outcome, a.reason, a.http_status, cast(a.problem as jsonb)
       from answer a left join entry e on e.id = a.id
-      -- Told by `settled_call` alone: the receipt of a first try; and this very call, when it is settled again.
-      where not (a.outcome = 'receipt' and :kind = 'send' and e.attempts is not distinct from 1
+      -- A call that comes back after it was pruned is in no timeline; what it brought counts all the same.
+      where exists (select from oncebox.call c where c.call_id = :call_id)
+        -- Told by `settled_call` alone: the receipt of a first try; and this very call, when it is settled again.
+        and not (a.outcome = 'receipt' and :kind = 'send' and e.attempts is not distinct from 1
                  and e.call_id is not distinct from cast(:call_id as uuid))
         and not (e.id is null and exists (
           select from oncebox.operation o where o.id = a.id and o.settled_call = :call_id))

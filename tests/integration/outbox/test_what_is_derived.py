@@ -125,12 +125,13 @@ def test_claims_and_outcomes_change_rows_in_place(sender: Sender) -> None:
     """F43: none of the columns that change between enqueue and settle is indexed but the back-off's, and a page has room:
     a claim leaves no dead entry in any index, so that a snapshot which somebody holds cannot make them grow."""
     ids = [enqueued.id for enqueued in sender.enqueue(*(write(f"note-{n}") for n in range(200)))]
-    assert len(sender.dispatched()) == 200
-    (call,) = sender.claim(*ids).calls
-    assert len(call.operations) == 200
+    # Each row once: room for a second version is there whatever an autovacuum's snapshot keeps at this moment.
+    (call,) = sender.claim(*ids[:100]).calls
+    assert len(call.operations) == 100
+    assert len(sender.dispatched()) == 100
     sender.change("select pg_stat_force_next_flush()", ())
     updates, in_place = eventually(
-        lambda: seen if (seen := _updates(sender))[0] >= 400 else None, what="the counts are there"
+        lambda: seen if (seen := _updates(sender))[0] >= 200 else None, what="the counts are there"
     ) or (0, 0)
     assert in_place >= updates * 0.75, f"{in_place} of {updates} in place"
 

@@ -13,7 +13,7 @@ from tests.support.polling import eventually
 from tests.support.processes import Processes, RunningProcess
 
 CHUNKS, CHUNK = 3, 100
-CALL_S, LEASE_S = 3.0, 23.0
+CALL_S, LEASE_S = 3.5, 23.5
 
 
 def test_what_a_dead_and_a_frozen_worker_held_is_delivered_after_their_leases(

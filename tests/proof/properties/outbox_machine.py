@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from oncebox_models.outcomes import Answer, Outcome
 from oncebox_models.schedule import RetrySchedule
-from oncebox_models.states import ARROWS, DEFINITE_STATES, State, Wanted
+from oncebox_models.states import ARROWS, DEFINITE_STATES, CallKind, State, Wanted
 from oncebox_outbox import ArgumentConflict, Enqueued, Outbox, insights, statements
 from oncebox_outbox.cancelling import Cancelled, cancel
 from oncebox_outbox.claiming import Call, claim, dispatch, undispatch
@@ -398,6 +398,17 @@ class OutboxHistory(RuleBasedStateMachine):
                 assert (was, now) in _PAIRS, f"{name}: {was} -> {now}"
                 self.taken[was, now] += 1
             self.shown[name] = now
+
+    @invariant()
+    def every_request_was_counted_before_it_left(self) -> None:
+        """What the receiver has seen of an operation is never more than the attempts that are told of it."""
+        for operation in self.operations.values():
+            arrived = [
+                flight
+                for flight in self.flights
+                if flight.call.kind is CallKind.SEND and operation.id in flight.replies
+            ]
+            assert not operation.live or len(arrived) <= len(operation.sends), operation
 
     @invariant()
     def nothing_definite_is_untrue(self) -> None:

@@ -6,9 +6,12 @@ from collections.abc import Generator
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
+from oncebox_models.outcomes import Outcome
 from oncebox_models.states import State
+from oncebox_outbox import Outbox
+from oncebox_outbox.pruning import prune
 from tests.integration.outbox import scenes
-from tests.integration.outbox.scenes import Sender
+from tests.integration.outbox.scenes import Sender, saved, write
 from tests.proof.properties.budget import tries
 from tests.proof.properties.outbox_machine import OutboxHistory
 
@@ -31,6 +34,22 @@ def sender(sender_database: str) -> Generator[Sender, None, None]:
         yield parties
 
 
+def test_an_answer_counts_although_its_call_was_pruned(sender: Sender) -> None:
+    """Found by the histories below: it broke a foreign key, so that even a contradiction could not be written down."""
+    outbox = Outbox(tenant="pruned", principal="researcher", destination="notes")
+    (enqueued,) = sender.enqueue(write("note-1"), outbox=outbox)
+    send = sender.claim_one(enqueued.id)
+    sender.answer(send, Outcome.REFUSED)
+    seal = sender.claim_one(enqueued.id)
+    sender.answer(seal, Outcome.SEALED)
+    prune(sender.worker, older_than_s=0.0)
+    assert sender.scalar("select count(*) from oncebox.call") == 0
+    assert sender.answer(seal, Outcome.SEALED).finals == {}
+    assert sender.settle(send, saved(send)).finals == {enqueued.id: State.SAVED}
+    assert sender.violations() == ["saved_after_refused"]
+    sender.change("truncate oncebox.violation", ())
+
+
 def test_what_the_outbox_says_is_true_in_every_history(sender: Sender) -> None:
     """F9, F10, F31, R17: zombies, lost and late packets, two workers, cancels and deadlines, in any order."""
     taken: Counter[tuple[State | None, State]] = Counter()
@@ -40,7 +59,6 @@ def test_what_the_outbox_says_is_true_in_every_history(sender: Sender) -> None:
 
     Bound.sender, Bound.taken = sender, taken
     run_state_machine_as_test(Bound, settings=tries(EXAMPLES, steps=40))
-    print(taken)
     said = {f"{was} -> {now}": number for (was, now), number in taken.items()}
     assert USUAL - taken.keys() == set(), f"no history went there: {said}"
     assert len(taken) >= FEWEST_ARROWS, said

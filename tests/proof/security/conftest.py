@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.proof.security.house import House, built
+from tests.proof.security.house import House, Party, built
 from tests.support import databases
 from tests.support.databases import DatabaseServer
 from tests.support.processes import Processes
@@ -31,3 +31,11 @@ def house(
         yield house
         house.close()
         processes.reap()
+
+
+@pytest.fixture
+def party(house: House) -> Generator[Party]:
+    """One with a grant in force before and after."""
+    party = house.party("demo/researcher")
+    yield party
+    house.grant("drafts", party.principal, tenant=party.tenant)

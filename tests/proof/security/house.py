@@ -16,6 +16,14 @@ from tests.support.processes import Processes
 ONCEBOX = [sys.executable, "-m", "oncebox_operate.main"]
 TENANTS = ("acme", "demo")
 PRINCIPALS = ("researcher", "writer")
+# For each note the grant that allowed it, while it was in force, to that very principal and folder.
+OUTSIDE_ITS_GRANT = """
+SELECT v.operation_key, v.created_at, g.granted_at, g.revoked_at
+FROM note_version v LEFT JOIN folder_grant g ON g.id = v.grant_id
+LEFT JOIN folder f ON f.id = g.folder_id
+WHERE g.id IS NULL OR g.tenant <> v.tenant OR g.principal <> v.principal OR f.path <> v.folder
+   OR v.created_at < g.granted_at OR v.created_at > g.revoked_at
+"""
 
 
 @dataclass(frozen=True, slots=True)

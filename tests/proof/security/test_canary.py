@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from oncebox_operate.embedded import EmbeddedPostgres
-from tests.proof.security import provoking
+from tests.proof.security import echoing, provoking
 from tests.proof.security.aviary import SEND, Aviary
 from tests.proof.security.canary import Canary, secret_of
 from tests.proof.security.scanner import Find, Scanner
@@ -119,7 +119,7 @@ def passes_every_process(aviary: Aviary, by_agent: Canary, by_command: Canary) -
     aviary.outputs["messages at the broker"] = str(messages)
 
     # A receiver that repeats all that it was sent, headers and text, as debug pages do; first as problems, then worse.
-    for reply in provoking.echoes(aviary.token, by_agent):
+    for reply in echoing.echoes(aviary.token, by_agent):
         aviary.proxy.answer(reply, match=SEND)
     (worker,) = aviary.start_workers()
     assert aviary.in_environment_of(worker)["ONCEBOX_TOKEN"] == aviary.token

@@ -1,12 +1,9 @@
 """A revocation that races a write: in both orders, under load, and what is left to the owner afterwards."""
 
 import subprocess
-import threading
-import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import httpx2
 import pytest
@@ -15,26 +12,10 @@ from tests.notes.running import arguments, item
 from tests.proof.security.house import ONCEBOX, House, Party, fresh_key
 from tests.support.polling import eventually
 
-# For each note the grant that allowed it, while it was in force, to that very principal and folder.
-OUTSIDE_ITS_GRANT = """
-SELECT v.operation_key, v.created_at, g.granted_at, g.revoked_at
-FROM note_version v LEFT JOIN folder_grant g ON g.id = v.grant_id
-LEFT JOIN folder f ON f.id = g.folder_id
-WHERE g.id IS NULL OR g.tenant <> v.tenant OR g.principal <> v.principal OR f.path <> v.folder
-   OR v.created_at < g.granted_at OR v.created_at > g.revoked_at
-"""
 WAITING = """
 SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE NOT granted AND locktype = ANY(%s) AND datname = current_database()
 """
-
-
-@pytest.fixture
-def party(house: House) -> Generator[Party]:
-    """One with a grant in force before and after."""
-    party = house.party("demo/researcher")
-    yield party
-    house.grant("drafts", party.principal, tenant=party.tenant)
 
 
 def wait_for_waiting(house: House, count: int, *kinds: str) -> None:
@@ -165,108 +146,6 @@ def test_after_the_revocation_the_owner_gets_the_receipt_and_never_the_text(
     # The permission is back, and so is the text: what counts is the grant of now.
     house.grant("drafts", party.principal, tenant=party.tenant)
     assert party.sender.http.get(f"/v1/notes/{note['id']}").json()["text"] == text
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One write: when it was sent and answered, by one clock, and with what."""
-
-    key: str
-    sent: float
-    answered: float
-    status: int
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From when and until when something held for certain, by the same clock."""
-
-    begins: float
-    ends: float
-
-    def holds_all_of(self, asked: Asked) -> bool:
-        return self.begins < asked.sent and asked.answered < self.ends
-
-
-SECONDS = 6.0
-WRITERS = 6
-
-
-def test_under_load_no_note_lies_outside_its_grant(house: House, party: Party) -> None:
-    """Six writers, alone and in batches, while the grant is taken back and given again all the time: each revocation
-    gets its turn, no write that began after one had ended is admitted before the next grant, and those that were
-    admitted have their time within their grant."""
-    over, answers = threading.Event(), list[Asked]()
-
-    def write(number: int) -> None:
-        while not over.is_set():
-            sent, keys = time.monotonic(), [fresh_key("load") for _ in range(1 + number % 3)]
-            if len(keys) == 1:
-                statuses = [party.sender.create(keys[0]).status_code]
-            else:
-                statuses = [found["status"] for found in party.sender.batch(*map(item, keys))]
-            answered = time.monotonic()
-            answers.extend(
-                Asked(key, sent, answered, status) for key, status in zip(keys, statuses, strict=True)
-            )
-
-    granted, revoked = list[Span](), list[Span]()
-    with ThreadPoolExecutor(WRITERS) as pool:
-        writers = [pool.submit(write, number) for number in range(WRITERS)]
-        try:
-            end, since = time.monotonic() + SECONDS, time.monotonic()
-            while time.monotonic() < end:
-                time.sleep(0.1)
-                granted.append(Span(since, time.monotonic()))
-                house.revoke("drafts", party.principal, tenant=party.tenant)
-                since = time.monotonic()
-                time.sleep(0.1)
-                revoked.append(Span(since, time.monotonic()))
-                house.grant("drafts", party.principal, tenant=party.tenant)
-                since = time.monotonic()
-        finally:
-            over.set()
-        for writer in writers:
-            writer.result(30)
-
-    assert {asked.status for asked in answers} <= {201, 403, 503}
-    after_a_revocation = [asked for asked in answers if any(span.holds_all_of(asked) for span in revoked)]
-    under_a_grant = [asked for asked in answers if any(span.holds_all_of(asked) for span in granted)]
-    assert len(revoked) >= 5
-    assert len(after_a_revocation) > 20
-    assert len(under_a_grant) > 20
-    assert {asked.status for asked in after_a_revocation} == {403}
-    assert {asked.status for asked in under_a_grant} <= {201, 503}
-
-    assert house.rows(OUTSIDE_ITS_GRANT) == []
-    keys = [asked.key for asked in answers]
-    written = {
-        key
-        for (key,) in house.rows("SELECT operation_key FROM note_version WHERE operation_key = ANY(%s)", keys)
-    }
-    assert written == {asked.key for asked in answers if asked.status == 201}
-    records = house.rows("SELECT key FROM operation_record WHERE key = ANY(%s)", keys)
-    assert {key for (key,) in records} == written
-
-
-def test_the_check_of_the_load_finds_a_note_outside_its_grant(house: House, party: Party) -> None:
-    """The question that the load test asks is one that can be answered with a note."""
-    key = fresh_key()
-    assert party.sender.create(key).status_code == 201
-    outside = "UPDATE note_version SET created_at = created_at + %s::interval WHERE operation_key = %s"
-    house.revoke("drafts", party.principal, tenant=party.tenant)
-    for shift in ("1 hour", "-2 hours"):
-        house.execute(outside, shift, key)
-        assert [row[0] for row in house.rows(OUTSIDE_ITS_GRANT)] == [key]
-    house.execute(outside, "1 hour", key)
-    assert house.rows(OUTSIDE_ITS_GRANT) == []
-    house.execute("UPDATE note_version SET grant_id = 1 WHERE operation_key = %s", key)
-    assert [row[0] for row in house.rows(OUTSIDE_ITS_GRANT)] == [key]
-    house.execute(
-        "UPDATE note_version SET grant_id = (SELECT max(id) FROM folder_grant WHERE principal = 'researcher'"
-        " AND tenant = 'demo' AND revoked_at IS NOT NULL) WHERE operation_key = %s",
-        key,
-    )
 
 
 def test_a_revoked_reader_is_refused_at_once(house: House, party: Party) -> None:

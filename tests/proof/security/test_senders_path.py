@@ -6,57 +6,18 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy.orm import Session
 
-from oncebox_notes import administration
-from oncebox_outbox import Enqueued, Intent, InvalidOperation, OperationStatus, Outbox
-from tests.acceptance.town import Places, Town
+from oncebox_outbox import InvalidOperation
+from tests.acceptance.town import Places
 from tests.proof.security.folder_tricks import COMPOSED, TRICKS, Trick
-from tests.proof.security.house import PRINCIPALS, TENANTS, fresh_key
-from tests.proof.security.test_revocation import OUTSIDE_ITS_GRANT
+from tests.proof.security.house import OUTSIDE_ITS_GRANT, TENANTS, fresh_key
+from tests.proof.security.street import DEMO, OUTBOXES, Street, own_text
 from tests.support import databases
 from tests.support.databases import DatabaseServer
 from tests.support.polling import eventually
 from tests.support.processes import Processes
 
 SEND = "POST /v1/notes:batch"
-OUTBOXES = [Outbox(tenant=tenant, principal=name) for tenant in TENANTS for name in PRINCIPALS]
-DEMO = Outbox(tenant="demo", principal="researcher")
-
-
-class Street(Town):
-    """A town with both tenants, whose worker may act in some of them."""
-
-    def token_for(self, *tenants: str) -> str:
-        with self._operator() as connection:
-            return str(administration.create_token(connection, "demo", "worker", list(tenants))["token"])
-
-    def grant_to(self, outbox: Outbox, folder: str = "drafts") -> None:
-        with self._operator() as connection:
-            administration.add_grant(connection, outbox.tenant, outbox.principal, folder)
-
-    def revoke_from(self, outbox: Outbox, folder: str = "drafts") -> None:
-        with self._operator() as connection:
-            administration.revoke_grant(connection, outbox.tenant, outbox.principal, folder)
-
-    def wish(self, outbox: Outbox, key: str, *, folder: str = "drafts", text: str | None = None) -> Enqueued:
-        """Commit the wish of one party; its text is nobody else's."""
-        why = Intent(run="street", step=key, purpose="keep it apart")
-        with Session(self.engine) as session, session.begin():
-            return outbox.save_note(
-                session, why, operation_id=key, folder=folder, title="T", text=text or own_text(outbox, key)
-            )
-
-    def settled(self, outbox: Outbox, key: str) -> OperationStatus:
-        return outbox.wait(self.engine, key, timeout=60)
-
-    def known(self, outbox: Outbox, key: str) -> OperationStatus:
-        with Session(self.engine) as session:
-            return outbox.status(session, key)
-
-
-def own_text(outbox: Outbox, key: str) -> str:
-    return f"{key}: only {outbox.tenant}/{outbox.principal} may read this."
 
 
 @pytest.fixture(scope="module")
