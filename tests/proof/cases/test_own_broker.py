@@ -5,14 +5,16 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from oncebox_models.states import State
-from oncebox_outbox import insights
+from oncebox_outbox import Enqueued, insights
 from oncebox_worker.amqp_publisher import AmqpPublisher
 from oncebox_worker.messages import Chunk, ChunkResult
 from oncebox_worker.relay import BrokerUnreachable, Pass, Relay
 from tests.integration.worker import parties
-from tests.integration.worker.parties import Sender, through
+from tests.integration.worker.parties import OUTBOX, Sender, through, write
 from tests.integration.worker.test_relay_outages import between_publish_and_confirm, quick
 from tests.notes.running import RunningService
 from tests.proof.chaos.parties.broker import Broker, BrokerMissing
@@ -25,6 +27,9 @@ from tests.support.tcpproxy import TcpProxy
 __all__ = ["quick"]  # a fixture
 
 PATIENCE_S = 3
+PUT_OFF = sa.text(
+    "update oncebox.outbox_entry set ready_at = now() + make_interval(secs => :by) where id = :id"
+)
 IMPATIENT = (f"consumer_timeout,{PATIENCE_S * 1000}", "channel_tick_interval,1000")
 
 
@@ -70,12 +75,11 @@ def test_a_broker_that_waits_no_longer_for_an_acknowledgement(
         sender.wait_until("saved", "held")
 
         closed = worker.log_text().count("PRECONDITION_FAILED")
-        (later,) = sender.enqueue_named("later")
-        sender.change(
-            "update oncebox.outbox_entry set ready_at = now() + make_interval(secs => :by) where id = :id",
-            by=PATIENCE_S + 2,
-            id=later,
-        )
+        # In one transaction: once it is committed as due, the relay hands it over at once.
+        with Session(sender.agent) as session, session.begin():
+            (later,) = OUTBOX.enqueue_many(session, [write("later")])
+            assert isinstance(later, Enqueued)
+            session.execute(PUT_OFF, {"by": PATIENCE_S + 2, "id": later.id})
         sender.wait_until("saved", "later", timeout=30)
         assert worker.log_text().count("PRECONDITION_FAILED") == closed
     assert sender.calls() == ["send", "send"]
