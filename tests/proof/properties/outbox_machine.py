@@ -220,6 +220,23 @@ class OutboxHistory(RuleBasedStateMachine):
         for _ in range(rounds):
             self._work(operation, lost=lost)
 
+    @rule(place=places, sky=skies, late=st.booleans())
+    def overtake(self, place: int, sky: str, late: bool) -> None:
+        """A worker sleeps through its lease with an answer in its hands, and another one has taken over."""
+        self.receiver.weather(sky)
+        operation = self._pick(place)
+        sleeping = self._claim("worker-1", [operation.id])
+        self._follow_arrows()
+        for flight in sleeping:
+            self._arrive(flight)
+        self._lapse([operation])
+        self._follow_arrows()
+        self._claim("worker-2", [operation.id])
+        if late:
+            self._follow_arrows()
+            for flight in sleeping:
+                self._answer(flight, lost=False)
+
     @rule(place=places, sky=skies)
     def arrive(self, place: int, sky: str) -> None:
         """The packets of a call reach the receiver: at last, or once more."""
