@@ -9,11 +9,10 @@ from typing import ClassVar, Self
 
 from oncebox_operate.embedded.errors import EmbeddedError
 from oncebox_operate.embedded.folder import DataFolder
-from oncebox_operate.embedded.ports import choose_port
+from oncebox_operate.embedded.ports import PORT_RACES_TRIED, choose_port
 from oncebox_operate.embedded.process import SupervisedProcess
 
 START_POLL_SECONDS = 0.02
-PORT_RACES_TRIED = 3
 
 
 class EmbeddedServer(ABC):

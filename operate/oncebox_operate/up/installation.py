@@ -8,17 +8,18 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
-from oncebox_operate.embedded import EmbeddedPostgres, EmbeddedValkey
-from oncebox_operate.embedded.ports import LOOPBACK, choose_port
+from oncebox_operate.embedded import EmbeddedError, EmbeddedPostgres, EmbeddedValkey
+from oncebox_operate.embedded.ports import LOOPBACK, PORT_RACES_TRIED, choose_port, is_free
 from oncebox_operate.embedded.server import EmbeddedServer
 from oncebox_operate.options import DEFAULT_DESTINATION
 from oncebox_operate.up import brokers, databases, preparing
 from oncebox_operate.up.databases import Databases
 from oncebox_operate.up.folder import InstallationFolder
 from oncebox_operate.up.plan import FOLDER, NOTES_PORT, PRINCIPAL, TENANT, Plan, Reporter
-from oncebox_operate.up.role_process import NOTES, RELAY, WORKER, Role, RoleProcess
+from oncebox_operate.up.role_process import NOTES, RELAY, WORKER, RoleProcess
 from oncebox_operate.up.state_file import Places
 from oncebox_operate.up.tending import Tended
 
@@ -51,10 +52,8 @@ class Installation:
         with self._timed("access") as detail:
             token = preparing.let_in(folder, found.notes)
             detail.append(f"{TENANT}/{PRINCIPAL} may write into {FOLDER}")
-        port = self._notes_port()
-        url = f"http://{LOOPBACK}:{port}"
-        places = Places(
-            notes_url=url,
+        wanted = Places(
+            notes_url=self._notes_url(),
             database_url=found.sender.libpq,
             notes_database_url=found.notes.libpq,
             broker_url=broker_url,
@@ -65,7 +64,8 @@ class Installation:
             folder=FOLDER,
             data=str(folder.path),
         )
-        self._start_roles(folder, places, port)
+        places = self._start_notes(folder, wanted)
+        self._start_relay_and_workers(folder, places)
         return places
 
     def tend(self) -> None:
@@ -120,36 +120,61 @@ class Installation:
             detail.append(f"Valkey at {LOOPBACK}:{server.port}")
             return server.url(), folder.queue_prefix()
 
-    def _notes_port(self) -> int:
+    def _notes_url(self) -> str:
         port = choose_port(self._plan.notes_port, NOTES_PORT)
         if self._plan.notes_port is None and port != NOTES_PORT:
             self._reporter.said(f"Port {NOTES_PORT} is taken: the note service listens at {port}.")
-        return port
+        return f"http://{LOOPBACK}:{port}"
 
-    def _start_roles(self, folder: InstallationFolder, places: Places, port: int) -> None:
-        environment = {
+    def _start_notes(self, folder: InstallationFolder, wanted: Places) -> Places:
+        """The places with its address: another port when somebody else took the one that we chose before it could bind."""
+        places = wanted
+        for _ in range(PORT_RACES_TRIED - 1):
+            try:
+                self._try_notes(folder, places)
+            except EmbeddedError:
+                port = int(places.notes_url.rpartition(":")[2])
+                if self._plan.notes_port is not None or is_free(port):
+                    raise
+                self._tended.pop()
+                places = replace(places, notes_url=self._notes_url())
+            else:
+                return places
+        self._try_notes(folder, places)
+        return places
+
+    def _try_notes(self, folder: InstallationFolder, places: Places) -> None:
+        environment = self._environment(places)
+        notes = self.notes = RoleProcess(
+            NOTES, "note service", environment, folder.log("notes"), (folder.lock,)
+        )
+        try:
+            self._launch([notes], {"note service": f"at {places.notes_url}"})
+        except EmbeddedError:
+            notes.drain(lambda: True)
+            self.notes = None
+            raise
+
+    def _start_relay_and_workers(self, folder: InstallationFolder, places: Places) -> None:
+        # After the note service: a worker that never saw it would begin with a look in vain.
+        relay, environment = folder.log("relay"), self._environment(places)
+        self.relay = RoleProcess(RELAY, "relay", environment, relay, (folder.lock,))
+        detoured = {**environment, "ONCEBOX_NOTES_URL": self._plan.detour(places.notes_url)}
+        self.workers = [
+            RoleProcess(WORKER, f"worker {n}", detoured, folder.log(f"worker-{n}"), (folder.lock,))
+            for n in range(1, self._plan.workers + 1)
+        ]
+        self._launch([self.relay, *self.workers], {})
+
+    def _environment(self, places: Places) -> dict[str, str]:
+        return {
             **self._plan.environment,
             **places.variables(),
             "ONCEBOX_DESTINATION": DEFAULT_DESTINATION,
             "ONCEBOX_NOTES_HOST": LOOPBACK,
-            "ONCEBOX_NOTES_PORT": str(port),
+            "ONCEBOX_NOTES_PORT": places.notes_url.rpartition(":")[2],
             **self._plan.variables,
         }
-        workers_environment = {**environment, "ONCEBOX_NOTES_URL": self._plan.detour(places.notes_url)}
-
-        def role(kind: Role, title: str, name: str) -> RoleProcess:
-            of_role = workers_environment if kind is WORKER else environment
-            return RoleProcess(kind, title, of_role, folder.log(name), (folder.lock,))
-
-        self.notes = role(NOTES, "note service", "notes")
-        self.relay = role(RELAY, "relay", "relay")
-        self._launch([self.notes, self.relay], {"note service": f"at {places.notes_url}"})
-        self.workers = [
-            role(WORKER, f"worker {number}", f"worker-{number}")
-            for number in range(1, self._plan.workers + 1)
-        ]
-        # After the note service: a worker that never saw it would begin with a look in vain.
-        self._launch(self.workers, {})
 
     def _launch(self, parts: Sequence[RoleProcess], details: dict[str, str]) -> None:
         """Start them side by side, and wait for all. Raises EmbeddedError for the first that does not come up."""
